@@ -79,6 +79,7 @@ static void test_refusals(void) {
   Pack pack;
   CHECK_FAILS(study_pack_create(&memory, "spher5", &pack), STATUS_INPUT, "did you mean 'sphere5'?");
   CHECK_FAILS(study_pack_create(&memory, "/nowhere/it's.nc", &pack), STATUS_FILE, "/nowhere/it's.nc");
+  study_pack_destroy(&pack);
 }
 
 /* ---- scores */

@@ -46,29 +46,12 @@ static const PackProblem registry[] = {
 
 const char *study_pack_name(int index) { return registry[index].name; }
 
-static const PackProblem *study_pack_find_problem(const char *name) {
-  for (int i = 0; registry[i].name; i++)
-    if (strcmp(registry[i].name, name) == 0) return &registry[i];
-  return NULL;
-}
-
-/* Writes problem.file='path', quoted so that YAML accepts any characters in the path. */
-static Status study_pack_quote_file(Arena *memory, const char *path, const char **out) {
-  char *quoted;
-  ALLOCATE(memory, quoted, 2 * strlen(path) + 1);
-  for (char *end = quoted; *path; path++) {
-    if (*path == '\'') *end++ = '\'';
-    *end++ = *path;
-  }
-  return arena_print(memory, out, "problem.file='%s'", quoted);
-}
-
 static Status study_pack_problem_of_name(Arena *memory, const char *name, PackProblem *out) {
-  const PackProblem *found = study_pack_find_problem(name);
-  if (found) {
-    *out = *found;
-    return STATUS_OK;
-  }
+  for (int i = 0; registry[i].name; i++)
+    if (strcmp(registry[i].name, name) == 0) {
+      *out = registry[i];
+      return STATUS_OK;
+    }
   if (!store_is_netcdf(name)) {
     const char *near = config_nearest(name, study_pack_name);
     return status_set(STATUS_INPUT, "'%s' is neither a problem of the pack nor a prior file%s%s%s", name,
@@ -76,11 +59,18 @@ static Status study_pack_problem_of_name(Arena *memory, const char *name, PackPr
   }
   *out = (PackProblem){
       .name = "own", .summary = "the prior of a file", .sets = {"problem.theta=mixture", "seed=1100"}};
-  return study_pack_quote_file(memory, name, &out->sets[2]);
+  /* Quoted so that YAML accepts any characters in the path. */
+  char *quoted;
+  ALLOCATE(memory, quoted, 2 * strlen(name) + 1);
+  for (char *end = quoted; *name; name++) {
+    if (*name == '\'') *end++ = '\'';
+    *end++ = *name;
+  }
+  return arena_print(memory, &out->sets[2], "problem.file='%s'", quoted);
 }
 
-/* Records the history of a group: in each round, one observation for all its runs. */
-static Status study_pack_observe_group(const Pack *pack, World *world, PackGroup *group) {
+/* Creates a group and records its history: in each round, one observation for all its runs. */
+static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
                length = (size_t)group->observations;
@@ -88,22 +78,6 @@ static Status study_pack_observe_group(const Pack *pack, World *world, PackGroup
   double *phi, *y, *regret;
   ALLOCATE_ARRAYS(&scratch, n, arm, y, regret);
   ALLOCATE(&scratch, phi, d * n);
-  for (size_t k = 0; k < length; k++) {
-    world_advance(world, (uint32_t)k + 1);
-    world_play(world, arm, phi, y, regret);
-    history_record(&group->history, arm, phi, y);
-    for (size_t h = 0; h < n; h++) {
-      group->y[h * length + k] = y[h];
-      for (size_t i = 0; i < d; i++) group->x[(h * length + k) * d + i] = phi[i * n + h];
-    }
-  }
-  memcpy(group->theta, world->theta, d * n * sizeof *group->theta);
-  return STATUS_OK;
-}
-
-static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup *group) {
-  const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
-               length = (size_t)group->observations;
   ALLOCATE(memory, group->x, n * length * d);
   ALLOCATE(memory, group->y, n * length);
   ALLOCATE(memory, group->theta, d * n);
@@ -111,42 +85,49 @@ static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup
   TRY(history_reserve(&group->history, group->observations));
   SCOPED(World, world, world_destroy);
   TRY(world_create(&pack->problem, 0, group->first, group->histories, &world));
-  return study_pack_observe_group(pack, &world, group);
-}
-
-static Status study_pack_create_groups(Arena *memory, const Config *setting, Pack *pack) {
-  const int64_t *sizes;
-  const PriorFit chain = fit_of_keys(setting, "prior.", pack->problem.seed, 0);
-  TRY(problem_exact_prior(memory, &pack->problem, &chain, &pack->prior));
-  pack->draws = (int)config_int(setting, "draws");
-  pack->groups = config_ints(setting, "problem.sample_sizes", &sizes);
-  ALLOCATE(memory, pack->group, pack->groups);
-  for (int g = 0; g < pack->groups; g++) {
-    PackGroup *group = &pack->group[g];
-    group->observations = (int)sizes[g], group->histories = (int)config_int(setting, "runs");
-    group->first = (uint32_t)pack->histories;
-    TRY(study_pack_group_create(memory, pack, group));
-    pack->histories += group->histories;
+  for (size_t k = 0; k < length; k++) {
+    world_advance(&world, (uint32_t)k + 1);
+    world_play(&world, arm, phi, y, regret);
+    history_record(&group->history, arm, phi, y);
+    for (size_t h = 0; h < n; h++) {
+      group->y[h * length + k] = y[h];
+      for (size_t i = 0; i < d; i++) group->x[(h * length + k) * d + i] = phi[i * n + h];
+    }
   }
+  memcpy(group->theta, world.theta, d * n * sizeof *group->theta);
   return STATUS_OK;
 }
 
 Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   PackProblem problem;
-  StudyFile *file;
   int sets = 0;
   *out = (Pack){0};
   TRY(study_pack_problem_of_name(memory, name, &problem));
   out->name = problem.name, out->summary = problem.summary;
   while (problem.sets[sets]) sets++;
-  TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &file));
-  Status status = problem_create(file->settings[0], &out->problem);
-  if (status == STATUS_OK) status = study_pack_create_groups(memory, file->settings[0], out);
-  config_study_free(file);
-  return status;
+  TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &out->file));
+  const Config *setting = out->file->settings[0];
+  const int64_t *sizes;
+  TRY(problem_create(setting, &out->problem));
+  const PriorFit chain = fit_of_keys(setting, "prior.", out->problem.seed, 0);
+  TRY(problem_exact_prior(memory, &out->problem, &chain, &out->prior));
+  out->draws = (int)config_int(setting, "draws");
+  out->groups = config_ints(setting, "problem.sample_sizes", &sizes);
+  ALLOCATE(memory, out->group, out->groups);
+  for (int g = 0; g < out->groups; g++) {
+    PackGroup *group = &out->group[g];
+    group->observations = (int)sizes[g], group->histories = (int)config_int(setting, "runs");
+    group->first = (uint32_t)out->histories;
+    TRY(study_pack_group_create(memory, out, group));
+    out->histories += group->histories;
+  }
+  return STATUS_OK;
 }
 
-void study_pack_destroy(Pack *pack) { problem_destroy(&pack->problem); }
+void study_pack_destroy(Pack *pack) {
+  problem_destroy(&pack->problem);
+  config_study_free(pack->file);
+}
 
 static void study_pack_digest_reals(Digest *digest, size_t n, const double *x) {
   char text[32];

@@ -27,6 +27,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary;
+  StudyFile *file; /* owned: the study whose setting the problem is */
   Problem problem;
   Prior prior; /* the distribution of theta* */
   int draws; /* per history */
