@@ -40,13 +40,6 @@ static Status study_best_arm_create(Arena *memory, const PolicyMethod *method, c
   return sampler_create(memory, method->sampler, &sampler, &out->sampler);
 }
 
-/* Copies draw m of every run: one[d, B] <- theta[d, B M]. */
-static void study_best_arm_pick_draw(OptimalArm *self, int m) {
-  const SamplerSetup *setup = &self->sampler.setup;
-  const size_t entries = (size_t)self->sampler.d * (size_t)setup->runs, draws = (size_t)setup->draws;
-  for (size_t n = 0; n < entries; n++) self->one[n] = self->theta[n * draws + (size_t)m];
-}
-
 /* Computes entropy[b stride] for each run b: the entropy, in nats, of the best arm in world->round given the
  * observations before it. It is estimated from the shares of M draws, so it is about (arms that occur - 1) /
  * (2 M) too low. */
@@ -54,12 +47,13 @@ static void study_best_arm_entropy(OptimalArm *self, const World *world, const H
                                    size_t stride, double *entropy) {
   const SamplerSetup *setup = &self->sampler.setup;
   const int runs = setup->runs, draws = setup->draws, arms = world->problem->arms;
+  const int entries = self->sampler.d * runs;
   const RngLanes rng =
       rng_lanes(rng_key(setup->seed, RNG_OPTIMAL_ARM), setup->first_run, runs, draws, world->round);
   sampler_sample(&self->sampler, history, rng, draws, self->theta, self->ignored);
   memset(self->count, 0, (size_t)arms * (size_t)runs * sizeof *self->count);
   for (int m = 0; m < draws; m++) {
-    study_best_arm_pick_draw(self, m);
+    for (int n = 0; n < entries; n++) self->one[n] = self->theta[(size_t)n * (size_t)draws + (size_t)m];
     world_greedy(world, self->one, self->arm);
     for (int b = 0; b < runs; b++) self->count[self->arm[b] * runs + b]++;
   }
@@ -97,22 +91,13 @@ typedef struct {
   RegretFloor floor;
   bool logged; /* events are stored, and arms are picked by their probabilities */
   double *probability; /* [B, K] */
+  double aside; /* CPU seconds spent on measurements only */
 } Block;
 
 /* Draws theta[d, B] for a task whose theta* comes from a prior, after `segment` changes of theta*. */
 static void study_draw_task_theta(const Study *study, const Task *task, uint32_t segment, double *theta) {
   RngLanes rng = rng_lanes(rng_key(study->seed, RNG_TUNE), task->first_run, task->runs, 1, segment);
   task->world->ops->sample(task->world, &rng, theta);
-}
-
-static Status study_create_task_world(Arena *memory, const Study *study, const Task *task, Block *block) {
-  double *theta = NULL;
-  if (task->world) {
-    ALLOCATE(memory, theta, block->problem.d * task->runs);
-    study_draw_task_theta(study, task, 0, theta);
-  }
-  return world_create_given(&block->problem, task->replicate, task->first_run, task->runs, theta,
-                            &block->world);
 }
 
 /* Changes theta* before round k if a change is due. */
@@ -134,8 +119,14 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   const PolicyMethod method = policy_named(chosen->name);
   const int draws = (int)config_int(setting, "draws");
+  double *theta = NULL;
   TRY(problem_create(setting, &block->problem));
-  TRY(study_create_task_world(memory, study, task, block));
+  if (task->world) {
+    ALLOCATE(memory, theta, block->problem.d * task->runs);
+    study_draw_task_theta(study, task, 0, theta);
+  }
+  TRY(world_create_given(&block->problem, task->replicate, task->first_run, task->runs, theta,
+                         &block->world));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
   TRY(feedback_create(memory, setting, &block->problem, task->first_run, task->runs, &block->feedback));
   block->discount = policy_discount(chosen->options);
@@ -173,7 +164,7 @@ static void study_bandit_block_destroy(Block *block) {
 static double *study_curve_of_name(const Study *study, const TaskResult *result, const char *name) {
   int place = 0;
   while (strcmp(study->curves[place]->name, name) != 0) place++;
-  return result->curves + (size_t)place * (size_t)result->runs * (size_t)result->points;
+  return study_result_values(result, place, 0);
 }
 
 /* Sets round k of curve[run, point], the sum of regret[B] over all rounds so far. */
@@ -190,98 +181,78 @@ static bool study_judges_round(int k, int rounds) {
   return k == unit || k == 2 * unit || k == 5 * unit || k == rounds;
 }
 
-/* Measures the p-value of the prior after round k, NaN if it is not known. Returns the CPU seconds spent. */
-static double study_measure_p_value(const Study *study, Block *block, int k, TaskResult *result) {
-  if (!block->doubted) return 0;
-  const double start = clock_cpu();
+/* Measures what is asked for before the choice in round k: H(A*), NaN if it is not known, and the floor of
+ * regret up to this round. */
+static void study_measure_before_choice(const Study *study, Block *block, int k, TaskResult *result) {
+  if (block->asked) {
+    double *entropy = study_curve_of_name(study, result, "optimal_arm_entropy") + k - 1;
+    for (int b = 0; b < result->runs && !block->known; b++) entropy[b * result->points] = NAN;
+    if (block->known)
+      study_best_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points,
+                             entropy);
+  }
+  if (block->floored) {
+    regret_floor_play(&block->floor, &block->world, block->regret);
+    study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret_floor"));
+  }
+}
+
+/* Measures what is asked for when round k has been played, but not learned from: shows the watch the draws
+ * behind the choice, and stores what an event log cannot derive from the world. */
+static void study_measure_choice(const Study *study, Block *block, int k, TaskResult *result) {
+  if (block->watch && k > 1 && study_judges_round(k, block->problem.rounds))
+    watch_add(block->watch, &block->history, 1, block->policy.theta);
+  for (int b = 0; b < result->runs && block->logged; b++) {
+    const int at = b * result->points + k - 1;
+    study_curve_of_name(study, result, "event_arm")[at] = block->arm[b];
+    study_curve_of_name(study, result, "event_reward")[at] = block->reward[b];
+    study_curve_of_name(study, result, "event_propensity")[at] =
+        block->probability[b * block->problem.arms + block->arm[b]];
+  }
+}
+
+/* Measures the p-value of the prior after round k, NaN if it is not known. */
+static void study_measure_p_value(const Study *study, Block *block, int k, TaskResult *result) {
   double *p_value = study_curve_of_name(study, result, "prior_p_value") + k - 1;
   for (int b = 0; b < result->runs; b++)
     p_value[b * result->points] =
         block->alarm && study_judges_round(k, result->points)
             ? alarm_p_value(block->alarm, &block->history, b, block->world.first_run + (uint32_t)b)
             : NAN;
-  return clock_cpu() - start;
-}
-
-/* Measures H(A*) before round k, NaN if it is not known. Returns the CPU seconds spent. */
-static double study_measure_entropy(const Study *study, Block *block, int k, TaskResult *result) {
-  if (!block->asked) return 0;
-  const double start = clock_cpu();
-  double *entropy = study_curve_of_name(study, result, "optimal_arm_entropy") + k - 1;
-  for (int b = 0; b < result->runs && !block->known; b++) entropy[b * result->points] = NAN;
-  if (block->known)
-    study_best_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points, entropy);
-  return clock_cpu() - start;
-}
-
-/* Computes the floor of regret up to round k. Returns the CPU seconds spent. */
-static double study_measure_regret_floor(const Study *study, Block *block, int k, TaskResult *result) {
-  if (!block->floored) return 0;
-  const double start = clock_cpu();
-  regret_floor_play(&block->floor, &block->world, block->regret);
-  study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret_floor"));
-  return clock_cpu() - start;
-}
-
-/* Shows the watch the draws behind the choice in round k. Returns the CPU seconds spent. */
-static double study_watch_draws(Block *block, int k) {
-  if (!block->watch || k == 1 || !study_judges_round(k, block->problem.rounds)) return 0;
-  const double start = clock_cpu();
-  watch_add(block->watch, &block->history, 1, block->policy.theta);
-  return clock_cpu() - start;
-}
-
-/* Chooses arm[B] for the current round. */
-static Status study_choose_arms(Block *block, TaskResult *result) {
-  if (block->logged)
-    return policy_weigh(&block->policy, &block->world, &block->history, block->probability, block->arm,
-                        result->fallbacks);
-  return policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
-}
-
-/* Stores what an event log needs from round k and cannot derive from the world. */
-static void study_keep_event(const Study *study, const Block *block, int k, TaskResult *result) {
-  if (!block->logged) return;
-  const int arms = block->problem.arms;
-  double *arm = study_curve_of_name(study, result, "event_arm") + k - 1,
-         *reward = study_curve_of_name(study, result, "event_reward") + k - 1,
-         *propensity = study_curve_of_name(study, result, "event_propensity") + k - 1;
-  for (int b = 0; b < result->runs; b++) {
-    const int at = b * result->points;
-    arm[at] = block->arm[b], reward[at] = block->reward[b];
-    propensity[at] = block->probability[b * arms + block->arm[b]];
-  }
-}
-
-/* Learns from the feedback that arrives at the end of round k. */
-static void study_learn_round(Block *block, int k, TaskResult *result) {
-  if (block->discount < 1) history_discount(&block->history, block->discount);
-  const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
-  for (int i = 0; i < slots; i++) {
-    const FeedbackSlot *slot = &block->feedback.slots[i];
-    history_record(&block->history, slot->arm, slot->phi, slot->y);
-    policy_observe(&block->policy, &block->history, result->fallbacks);
-    if (block->known) sampler_observe(&block->optimal.sampler, &block->history, block->optimal.ignored);
-  }
 }
 
 /* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3), and writes the
- * cumulative regret to curves[run, point]. Adds to *aside the CPU seconds spent on measurements only. */
+ * cumulative regret to curves[run, point]. */
 static Status study_bandit_simulate(const Study *study, const Task *task, Block *block, Tick tick,
-                                    TaskResult *result, double *aside) {
-  int rounds = block->problem.rounds;
+                                    TaskResult *result) {
+  const int rounds = block->problem.rounds;
+  World *world = &block->world;
+  History *history = &block->history;
   for (int k = 1; k <= rounds; k++) {
     study_drift_theta(study, task, k, block);
-    world_advance(&block->world, (uint32_t)k);
-    *aside += study_measure_entropy(study, block, k, result);
-    *aside += study_measure_regret_floor(study, block, k, result);
-    TRY(study_choose_arms(block, result));
-    *aside += study_watch_draws(block, k);
-    world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-    study_keep_event(study, block, k, result);
-    study_learn_round(block, k, result);
-    *aside += study_measure_p_value(study, block, k, result);
+    world_advance(world, (uint32_t)k);
+    double start = clock_cpu();
+    study_measure_before_choice(study, block, k, result);
+    block->aside += clock_cpu() - start;
+    TRY(block->logged
+            ? policy_weigh(&block->policy, world, history, block->probability, block->arm, result->fallbacks)
+            : policy_choose(&block->policy, world, history, block->arm, result->fallbacks));
+    world_play(world, block->arm, block->phi, block->reward, block->regret);
     study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret"));
+    start = clock_cpu();
+    study_measure_choice(study, block, k, result);
+    block->aside += clock_cpu() - start;
+    if (block->discount < 1) history_discount(history, block->discount);
+    const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
+    for (int i = 0; i < slots; i++) {
+      const FeedbackSlot *slot = &block->feedback.slots[i];
+      history_record(history, slot->arm, slot->phi, slot->y);
+      policy_observe(&block->policy, history, result->fallbacks);
+      if (block->known) sampler_observe(&block->optimal.sampler, history, block->optimal.ignored);
+    }
+    start = clock_cpu();
+    if (block->doubted) study_measure_p_value(study, block, k, result);
+    block->aside += clock_cpu() - start;
     if (!core_tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }
@@ -293,10 +264,10 @@ static Status study_bandit_run(const Study *study, const Task *task, const Prior
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, study_bandit_block_destroy);
   TRY(study_bandit_block_create(&memory, study, task, prior, tick, result, &block));
-  double start = clock_cpu(), aside = 0;
-  const Status status = study_bandit_simulate(study, task, &block, tick, result, &aside);
+  const double start = clock_cpu();
+  const Status status = study_bandit_simulate(study, task, &block, tick, result);
   if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
-  const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
+  const double spent = clock_cpu() - start - block.aside + block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return status;
 }
@@ -313,18 +284,14 @@ static Status study_bandit_check_setting(const Study *study, const Config *setti
 
 static int study_bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
 
-/* Returns the mean number of rows that a pass goes over. If rows are arms, Thompson sampling never plays most
- * of them: only about a third occur. */
-static double study_mean_rows(const PolicyWork *work, double rounds) {
-  return work->rows_are_arms ? fmin(rounds, work->arms) / 3 : rounds / 2;
-}
-
 static double study_bandit_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   work.sampler.rounds = study_bandit_points(setting);
-  work.sampler.rows = study_mean_rows(&work, work.sampler.rounds);
+  /* The mean number of rows that a pass goes over. If rows are arms, Thompson sampling never plays most of
+   * them: only about a third occur. */
+  work.sampler.rows = work.rows_are_arms ? fmin(work.sampler.rounds, work.arms) / 3 : work.sampler.rounds / 2;
   const double asked =
       study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
   const double shared = task->policy == 0 ? study->shared_cost[task->setting] : 0;

@@ -77,8 +77,15 @@ static bool study_key_is_left_alone(const Config *config, const Config *defaults
   return strcmp(shown, other) == 0;
 }
 
-static Status study_check_fixed_options(const Config *options, const Config *defaults, const Config *set) {
+/* Returns STATUS_INPUT if the method does not step towards a target, or if an option has neither its default
+ * nor the value that the study sets. */
+static Status study_convergence_check_policy(const PolicyMethod *method, const Config *options) {
+  SCRATCH_ARENA(scratch);
+  Config *defaults, *set;
   char shown[SHOWN];
+  if (!study_admits_sampler(method->sampler)) return study_refuse_method();
+  TRY(config_options(&scratch, "defaults", policy_keys(method->name), 0, NULL, &defaults));
+  TRY(study_convergence_options(&scratch, options, &set));
   for (int i = 0; i < FIXED_OPTIONS; i++)
     if (config_has(options, FIXED[i].key) &&
         !study_key_is_left_alone(options, defaults, set, FIXED[i].key, shown))
@@ -87,42 +94,26 @@ static Status study_check_fixed_options(const Config *options, const Config *def
   return STATUS_OK;
 }
 
-/* Returns STATUS_INPUT if the method does not step towards a target, or if an option has neither its default
- * nor the value that the study sets. */
-static Status study_convergence_check_policy(const PolicyMethod *method, const Config *options) {
-  SCRATCH_ARENA(scratch);
-  Config *defaults, *set;
-  if (!study_admits_sampler(method->sampler)) return study_refuse_method();
-  TRY(config_options(&scratch, "defaults", policy_keys(method->name), 0, NULL, &defaults));
-  TRY(study_convergence_options(&scratch, options, &set));
-  return study_check_fixed_options(options, defaults, set);
-}
-
-/* Returns whether `key` is about the world or priors and has no effect in this study, which has its own
- * target and the prior N(0, I). */
-static bool study_key_is_unused(const char *key) {
-  static const char *const used[] = {"problem.dimension", "problem.condition_number", "prior.replicates"};
-  for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-    if (strcmp(key, used[i]) == 0) return false;
-  return strncmp(key, "problem.", 8) == 0 || strncmp(key, "prior.", 6) == 0;
-}
-
-/* Returns STATUS_INPUT if a key of the world or of priors that has no effect is not at its default. */
+/* Returns STATUS_INPUT if a key of the world or of priors is not at its default, except for those that have
+ * an effect: the study has its own target and the prior N(0, I). */
 static Status study_convergence_check_setting(const Study *study, const Config *setting,
                                               const Problem *problem) {
   static const char *const needed[] = {"name=any"};
+  static const char used[] = " problem.dimension problem.condition_number prior.replicates ";
   SCRATCH_ARENA(scratch);
   Config *defaults;
-  char shown[SHOWN];
+  char shown[SHOWN], word[SHOWN];
   (void)study, (void)problem;
   TRY(config_options(&scratch, "defaults", study_keys, 1, needed, &defaults));
-  for (int i = 0; study_keys[i].name; i++)
-    if (study_key_is_unused(study_keys[i].name) &&
-        !study_key_is_left_alone(setting, defaults, NULL, study_keys[i].name, shown))
+  for (const ConfigKey *key = study_keys; key->name; key++) {
+    if (strncmp(key->name, "problem.", 8) != 0 && strncmp(key->name, "prior.", 6) != 0) continue;
+    snprintf(word, sizeof word, " %s ", key->name);
+    if (!strstr(used, word) && !study_key_is_left_alone(setting, defaults, NULL, key->name, shown))
       return status_set(STATUS_INPUT,
                         "key '%s': %s, but study convergence does not use it: its target is set by "
                         "problem.dimension and problem.condition_number, and its methods start at N(0, I)",
-                        study_keys[i].name, shown);
+                        key->name, shown);
+  }
   return STATUS_OK;
 }
 
@@ -164,16 +155,6 @@ static Status study_create_step_sampler(Arena *memory, const Study *study, const
   return sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler);
 }
 
-static Status study_convergence_allocate(Arena *memory, Block *block) {
-  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
-  ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
-                  block->factor);
-  ALLOCATE_ARRAYS(memory, d * runs, block->vector, block->mean, block->theta, block->deviation);
-  ALLOCATE_ARRAYS(memory, runs, block->log_determinant, block->work, block->kl, block->jitters,
-                  block->reached);
-  return STATUS_OK;
-}
-
 /* Learns the target: observing every arm once, without noise, gives A and A mu*. The evidence is this without
  * the prior's part of A. */
 static void study_learn_target(Block *block) {
@@ -205,7 +186,12 @@ static Status study_convergence_block_create(Arena *memory, const Study *study, 
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(study_create_step_sampler(memory, study, task, block));
-  TRY(study_convergence_allocate(memory, block));
+  const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
+  ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
+                  block->factor);
+  ALLOCATE_ARRAYS(memory, d * runs, block->vector, block->mean, block->theta, block->deviation);
+  ALLOCATE_ARRAYS(memory, runs, block->log_determinant, block->work, block->kl, block->jitters,
+                  block->reached);
   study_learn_target(block);
   return STATUS_OK;
 }
@@ -253,18 +239,6 @@ static void study_average_chain(size_t d, size_t runs, double count, const doubl
     }
 }
 
-/* Makes step k, and writes the method's Gaussian to mean and covariance if it is `wanted`. Those of a chain
- * are always updated. */
-static void study_step_and_measure(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
-  const Sampler *sampler = &block->sampler;
-  study_step_method(block, fallbacks);
-  if (study_method_is_chain(block))
-    study_average_chain((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta,
-                        block->mean, block->spread, block->covariance, block->deviation);
-  else if (wanted)
-    sampler->ops->gaussian(sampler, block->mean, block->covariance);
-}
-
 /* Computes the KL divergence of every run after step k, and records which runs reach the target for the first
  * time. */
 static void study_compare_with_target(Block *block, int64_t k, double target_kl) {
@@ -291,14 +265,12 @@ static int64_t study_next_stored_step(int64_t k, int64_t last) {
 
 enum { STEPS_TO_TARGET, KL };
 
-static double *study_curve_of_run(TaskResult *result, int which, int run) {
-  return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
-}
-
-/* Simulates a block, and adds the CPU time of the steps alone to *spent. */
+/* Simulates a block, and adds the CPU time of the steps alone to *spent. The method's Gaussian is known at
+ * steps that are compared with the target; the average of a chain is updated in each. */
 static Status study_convergence_simulate(Block *block, const Config *setting, Tick tick, TaskResult *result,
                                          double *spent) {
   enum { TICK = 1000 };
+  const Sampler *sampler = &block->sampler;
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = study_method_is_chain(block) ? BURN_IN : 0;
   double start = clock_cpu();
@@ -308,11 +280,16 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
   for (int64_t k = 1, stored = 1; k <= last; k++) {
     const bool wanted = block->waiting > 0 || k == stored;
     start = clock_cpu();
-    study_step_and_measure(block, k, wanted, result->fallbacks);
+    study_step_method(block, result->fallbacks);
+    if (study_method_is_chain(block))
+      study_average_chain((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta,
+                          block->mean, block->spread, block->covariance, block->deviation);
+    else if (wanted)
+      sampler->ops->gaussian(sampler, block->mean, block->covariance);
     *spent += clock_cpu() - start;
     if (wanted) study_compare_with_target(block, k, target_kl);
     if (k == stored) {
-      for (int b = 0; b < result->runs; b++) study_curve_of_run(result, KL, b)[point] = block->kl[b];
+      for (int b = 0; b < result->runs; b++) study_result_values(result, KL, b)[point] = block->kl[b];
       point++, stored = study_next_stored_step(k, last);
     }
     if (k % TICK == 0 && tick.tick && !tick.tick(tick.context, (double)k / (double)last))
@@ -320,7 +297,8 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
   }
   for (int b = 0; b < result->runs; b++)
     for (int i = 0; i < point; i++)
-      study_curve_of_run(result, STEPS_TO_TARGET, b)[i] = block->reached[b] ? (double)block->reached[b] : NAN;
+      study_result_values(result, STEPS_TO_TARGET, b)[i] =
+          block->reached[b] ? (double)block->reached[b] : NAN;
   return STATUS_OK;
 }
 

@@ -2,17 +2,6 @@
 
 #include <string.h>
 
-static Status feedback_create_slots(Arena *memory, int count, const Feedback *feedback, FeedbackSlot **out) {
-  ALLOCATE(memory, *out, count);
-  for (int i = 0; i < count; i++) {
-    FeedbackSlot *slot = &(*out)[i];
-    ALLOCATE_ARRAYS(memory, feedback->runs, slot->arm, slot->y);
-    ALLOCATE(memory, slot->phi, feedback->d * feedback->runs);
-    for (int b = 0; b < feedback->runs; b++) slot->arm[b] = -1;
-  }
-  return STATUS_OK;
-}
-
 Status feedback_create(Arena *memory, const Config *setting, const Problem *problem, uint32_t first_run,
                        int runs, Feedback *out) {
   *out = (Feedback){.d = problem->d,
@@ -26,17 +15,16 @@ Status feedback_create(Arena *memory, const Config *setting, const Problem *prob
   if (!out->geometric && out->delay > problem->rounds)
     out->delay = problem->rounds; /* they never arrive either way */
   if (out->batch > problem->rounds) out->batch = problem->rounds + 1;
-  TRY(feedback_create_slots(memory, out->delay, out, &out->waiting));
-  TRY(feedback_create_slots(memory, out->batch, out, &out->slots));
+  const int count = out->batch + out->delay;
+  ALLOCATE(memory, out->slots, count);
+  out->waiting = out->slots + out->batch;
+  for (FeedbackSlot *slot = out->slots; slot < out->slots + count; slot++) {
+    ALLOCATE_ARRAYS(memory, runs, slot->arm, slot->y);
+    ALLOCATE(memory, slot->phi, problem->d * runs);
+    for (int b = 0; b < runs; b++) slot->arm[b] = -1;
+  }
   ALLOCATE(memory, out->uniform, 2 * runs);
   return STATUS_OK;
-}
-
-/* Clears the reward of run b, which never arrives: arm = -1, phi = 0 and y = 0. */
-static void feedback_drop_run(const Feedback *feedback, int b, FeedbackSlot *slot) {
-  slot->arm[b] = -1;
-  slot->y[b] = 0;
-  for (int i = 0; i < feedback->d; i++) slot->phi[i * feedback->runs + b] = 0;
 }
 
 static void feedback_swap_run(const Feedback *feedback, int b, FeedbackSlot *one, FeedbackSlot *other) {
@@ -59,7 +47,10 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
   memcpy(slot->y, y, (size_t)runs * sizeof *y);
   if (feedback->geometric || feedback->drop > 0) rng_lanes_uniform(&rng, 2, feedback->uniform);
   for (int b = 0; b < runs; b++) {
-    if (feedback->uniform[b] < feedback->drop) feedback_drop_run(feedback, b, slot);
+    if (feedback->uniform[b] < feedback->drop) {
+      slot->arm[b] = -1, slot->y[b] = 0;
+      for (int i = 0; i < feedback->d; i++) slot->phi[i * runs + b] = 0;
+    }
     const int place = feedback->geometric ? (int)(feedback->uniform[runs + b] * (delay + 1))
                                           : (k - 1) % (delay > 0 ? delay : 1);
     if (place < delay) feedback_swap_run(feedback, b, slot, &feedback->waiting[place]);

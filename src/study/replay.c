@@ -64,9 +64,14 @@ static bool study_asks_for_estimator(const Block *block, int estimator) {
   return study_measures(block->study, study_replay.curves[estimator].name);
 }
 
-static Status study_replay_allocate(Arena *memory, Block *block) {
-  const size_t runs = (size_t)block->task->runs, d = (size_t)block->problem.d,
-               arms = (size_t)block->problem.arms;
+static Status study_replay_block_create(Arena *memory, Block *block) {
+  const Task *task = block->task;
+  const Config *setting = block->study->file->settings[task->setting];
+  TRY(problem_create(setting, &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  block->log = problem_logged_events(&block->problem);
+  block->trained = (int)(config_real(setting, "train_fraction") * block->log->rows);
+  const size_t runs = (size_t)task->runs, d = (size_t)block->problem.d, arms = (size_t)block->problem.arms;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward);
   ALLOCATE(memory, block->phi, d * runs);
   ALLOCATE(memory, block->probability, runs * arms);
@@ -76,21 +81,10 @@ static Status study_replay_allocate(Arena *memory, Block *block) {
   ALLOCATE_ARRAYS(memory, ESTIMATORS * runs, block->terms, block->ess, block->weight);
   for (int i = 0; i < ESTIMATORS; i++)
     for (size_t b = 0; b < runs && study_asks_for_estimator(block, i); b++) {
-      ALLOCATE_ARRAYS(memory, block->log->rows, study_replay_terms(block, i, (int)b)->numerator,
-                      study_replay_terms(block, i, (int)b)->denominator);
+      Terms *terms = study_replay_terms(block, i, (int)b);
+      ALLOCATE_ARRAYS(memory, block->log->rows, terms->numerator, terms->denominator);
     }
   return STATUS_OK;
-}
-
-static Status study_replay_block_create(Arena *memory, Block *block) {
-  const Study *study = block->study;
-  const Task *task = block->task;
-  TRY(problem_create(study->file->settings[task->setting], &block->problem));
-  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  block->log = problem_logged_events(&block->problem);
-  block->trained =
-      (int)(config_real(study->file->settings[task->setting], "train_fraction") * block->log->rows);
-  return study_replay_allocate(memory, block);
 }
 
 /* Creates the policy from scratch, before it has learned anything, in place of the one before it. */
@@ -111,8 +105,13 @@ static int study_replay_event_of_run(const Block *block, int b) {
   return problem_logged_event(&block->problem, block->task->first_run + (uint32_t)b, block->world.round);
 }
 
-/* Learns from the current events of the log, except in runs whose arm[B] is negative. */
-static void study_replay_learn(Block *block, int64_t *fallbacks) {
+static Status study_replay_tick(const Block *block, int k) {
+  if (core_tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
+  return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
+}
+
+/* Learns from event k of the log, except in runs whose arm[B] is negative; stops if the tick says so. */
+static Status study_replay_learn(Block *block, int k, int64_t *fallbacks) {
   const int runs = block->task->runs, d = block->problem.d;
   for (int b = 0; b < runs; b++) {
     const int event = study_replay_event_of_run(block, b);
@@ -123,11 +122,7 @@ static void study_replay_learn(Block *block, int64_t *fallbacks) {
   }
   history_record(&block->history, block->arm, block->phi, block->reward);
   policy_observe(&block->policy, &block->history, fallbacks);
-}
-
-static Status study_replay_goes_on(const Block *block, int k) {
-  if (core_tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
-  return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
+  return study_replay_tick(block, k);
 }
 
 /* Shows the policy the first events, and fits the regression of rewards to them. */
@@ -136,8 +131,7 @@ static Status study_replay_train(Block *block, int64_t *fallbacks) {
   for (int k = 1; k <= block->trained; k++) {
     world_advance(&block->world, (uint32_t)k);
     for (int b = 0; b < runs; b++) block->arm[b] = block->log->arm[study_replay_event_of_run(block, b)];
-    study_replay_learn(block, fallbacks);
-    TRY(study_replay_goes_on(block, k));
+    TRY(study_replay_learn(block, k, fallbacks));
   }
   for (int b = 0; b < runs && study_asks_for_estimator(block, DR); b++) {
     for (int k = 0; k < block->trained; k++)
@@ -189,7 +183,7 @@ static Status study_value_frozen_policy(Arena *memory, Block *block, int64_t *fa
     TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
     for (int b = 0; b < runs; b++)
       study_replay_weigh_event(block, b, block->probability + b * arms, &total[b], &squares[b]);
-    TRY(study_replay_goes_on(block, k));
+    TRY(study_replay_tick(block, k));
   }
   for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
     for (int i = IPS; i <= DR; i++) {
@@ -214,60 +208,42 @@ static Status study_value_learning_policy(Arena *memory, Block *block, int64_t *
       block->ess[REPLAY * runs + b] += same;
       if (!same) block->arm[b] = -1;
     }
-    study_replay_learn(block, fallbacks);
-    TRY(study_replay_goes_on(block, k));
+    TRY(study_replay_learn(block, k, fallbacks));
   }
   return STATUS_OK;
 }
 
-/* Returns the estimate if event n counts count[n] times (NULL: once); NaN if no event contributes. */
+/* Returns the estimate if event e counts count[e] times; NaN if no event contributes. */
 static double study_replay_estimate_value(const Terms *terms, int n, const double *count) {
   double numerator = 0, denominator = 0;
-  for (int e = 0; e < n; e++) {
-    const double times = count ? count[e] : 1;
-    numerator += times * terms->numerator[e], denominator += times * terms->denominator[e];
-  }
+  for (int e = 0; e < n; e++)
+    numerator += count[e] * terms->numerator[e], denominator += count[e] * terms->denominator[e];
   return denominator > 0 ? numerator / denominator : NAN;
 }
 
-/* Draws a bootstrap sample of the events: count[n]. */
-static void study_replay_resample_events(const Study *study, uint32_t sample, int n, double *count) {
-  Rng rng = {.key = rng_subkey(rng_key(study->seed, RNG_EVENTS), RNG_PICK), .run = sample};
-  memset(count, 0, (size_t)n * sizeof *count);
-  for (int i = 0; i < n; i++) count[rng_index(&rng, (uint64_t)n)]++;
-}
-
-/* Computes the curves of all runs. */
+/* Computes the curves of all runs, first from all events and then from bootstrap samples: count[n] says how
+ * often a sample has each event. */
 static Status study_replay_summarise_runs(Arena *memory, const Block *block, TaskResult *result) {
   const int n = block->log->rows, runs = block->task->runs;
   double *count;
   ALLOCATE(memory, count, n);
   for (int s = -1; s < ESTIMATES_RESAMPLES; s++) {
-    if (s >= 0) study_replay_resample_events(block->study, (uint32_t)s, n, count);
+    Rng rng = {.key = rng_subkey(rng_key(block->study->seed, RNG_EVENTS), RNG_PICK), .run = (uint32_t)s};
+    for (int e = 0; e < n; e++) count[e] = s < 0;
+    for (int e = 0; e < n && s >= 0; e++) count[rng_index(&rng, (uint64_t)n)]++;
     for (int i = 0, c = 0; i < ESTIMATORS; i++) {
-      for (int b = 0; b < runs && study_asks_for_estimator(block, i); b++) {
-        double *curve = result->curves + (size_t)(c * runs + b) * (size_t)result->points;
-        if (s < 0) curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
-        if (s < 0) curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
+      if (!study_asks_for_estimator(block, i)) continue;
+      for (int b = 0; b < runs; b++) {
+        double *curve = study_result_values(result, c, b);
+        curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
+        curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
-            study_replay_estimate_value(study_replay_terms(block, i, b), n, s < 0 ? NULL : count);
+            study_replay_estimate_value(study_replay_terms(block, i, b), n, count);
       }
-      c += study_asks_for_estimator(block, i);
+      c++;
     }
   }
   return STATUS_OK;
-}
-
-static Status study_replay_simulate(Arena *memory, Block *block, TaskResult *result) {
-  TRY(study_replay_block_create(memory, block));
-  const double start = clock_cpu();
-  if (study_asks_for_estimator(block, IPS) || study_asks_for_estimator(block, SNIPS) ||
-      study_asks_for_estimator(block, DR))
-    TRY(study_value_frozen_policy(memory, block, result->fallbacks));
-  if (study_asks_for_estimator(block, REPLAY))
-    TRY(study_value_learning_policy(memory, block, result->fallbacks));
-  for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
-  return study_replay_summarise_runs(memory, block, result);
 }
 
 static void study_replay_block_destroy(Block *block) {
@@ -281,7 +257,15 @@ static Status study_replay_run(const Study *study, const Task *task, const Prior
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, study_replay_block_destroy);
   block.study = study, block.task = task, block.prior = prior, block.tick = tick;
-  return study_replay_simulate(&memory, &block, result);
+  TRY(study_replay_block_create(&memory, &block));
+  const double start = clock_cpu();
+  if (study_asks_for_estimator(&block, IPS) || study_asks_for_estimator(&block, SNIPS) ||
+      study_asks_for_estimator(&block, DR))
+    TRY(study_value_frozen_policy(&memory, &block, result->fallbacks));
+  if (study_asks_for_estimator(&block, REPLAY))
+    TRY(study_value_learning_policy(&memory, &block, result->fallbacks));
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
+  return study_replay_summarise_runs(&memory, &block, result);
 }
 
 static Status study_replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {

@@ -72,15 +72,6 @@ static Status study_stream_bandits_create(Arena *memory, const Streams *self, St
   return policy_begin(memory, &self->method, &setup, &out->history, &out->policy);
 }
 
-/* Shows the learner what the bandits saw in this round; they are its tasks from `base` on. */
-static Status study_stream_show_learner(const Bandits *self, int runs, int base, Online *learner) {
-  for (int b = 0; b < runs; b++) {
-    for (int i = 0; i < learner->logs.d; i++) self->x[i] = self->phi[i * runs + b];
-    TRY(logs_add(&learner->logs, base + b, self->x, self->reward[b]));
-  }
-  return STATUS_OK;
-}
-
 /* Plays a stretch: regret[count]. The learner, which may be NULL, is shown what the policy sees. */
 static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *prior, Online *learner,
                                         double *regret, int64_t *fallbacks) {
@@ -98,7 +89,10 @@ static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *
     history_record(&now.history, now.arm, now.phi, now.reward);
     policy_observe(&now.policy, &now.history, now.fallbacks);
     for (int b = 0; b < at.count; b++) regret[b] += now.regret[b];
-    if (learner) TRY(study_stream_show_learner(&now, at.count, base, learner));
+    for (int b = 0; b < at.count && learner; b++) { /* the bandits are its tasks from `base` on */
+      for (int i = 0; i < learner->logs.d; i++) now.x[i] = now.phi[i * at.count + b];
+      TRY(logs_add(&learner->logs, base + b, now.x, now.reward[b]));
+    }
     if (!core_tick_goes_on(self->tick, self->done / self->total))
       return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", at.first + 1, self->tasks);
   }
@@ -127,19 +121,6 @@ static Status study_stream_play_fixed(Streams *self, uint32_t stream, const Prio
       TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
   }
   return STATUS_OK;
-}
-
-/* Creates a learner that starts with N(0, I) or N(0, 4 I). */
-static Status study_stream_create_learner(Arena *memory, const Streams *self, uint32_t stream, Online *out) {
-  const int d = self->problem->d;
-  const double sd = config_is(self->setting, "stream.start", "wide") ? 2 : 1;
-  Mixture start;
-  TRY(mixture_create(memory, d, 1, &start));
-  start.weight[0] = 1;
-  for (int i = 0; i < d; i++) start.covariance[i * (d + 1)] = sd * sd;
-  return prior_online_create(memory, &start,
-                             config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1,
-                             &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
 }
 
 /* Learns as if all bandits so far had the same theta, by ridge regression: the belief is the posterior under
@@ -182,13 +163,20 @@ static Status study_stream_create_prior(Arena *memory, const Streams *self, cons
   return STATUS_OK;
 }
 
-/* Plays a stream whose prior is learned along the way. */
+/* Plays a stream whose prior is learned along the way, starting with N(0, I) or N(0, 4 I). */
 static Status study_stream_play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   Online learner;
+  Mixture start;
+  const int d = self->problem->d, most = config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1;
   const bool never = config_is(self->setting, "stream.learn", "none"),
              pooled = config_is(self->setting, "stream.learn", "pooled");
-  TRY(study_stream_create_learner(&memory, self, stream, &learner));
+  TRY(mixture_create(&memory, d, 1, &start));
+  start.weight[0] = 1;
+  for (int i = 0; i < d; i++)
+    start.covariance[i * (d + 1)] = config_is(self->setting, "stream.start", "wide") ? 4 : 1;
+  TRY(prior_online_create(&memory, &start, most, &self->likelihood,
+                          rng_key(self->study->seed, RNG_MIXTURE_START), stream, &learner));
   learner.in_order = true;
   for (int j = 0, count; j < self->tasks; j += count) {
     SCRATCH_ARENA(scratch);
@@ -211,32 +199,30 @@ static Status study_stream_create_second(const Config *setting, Problem *out) {
                               config_real(setting, "prior.test_fraction"), out->seed, &out->theta);
 }
 
-/* Creates the known prior of world w, if there is one and the sampler can run with it. */
-static Status study_stream_create_known(Arena *memory, Streams *self, int w) {
-  char sentence[512];
-  if (!self->method.sampler || !self->method.default_prior || likelihood_has_network(&self->likelihood) ||
-      !problem_has_exact_prior(&self->problem[w]))
-    return STATUS_OK;
-  TRY(problem_exact_prior(memory, &self->problem[w], &self->belief.fit, &self->known[w]));
-  if (sampler_misfit(self->method.sampler, &self->known[w], &self->likelihood, sizeof sentence, sentence))
-    self->known[w] = (Prior){0};
-  return STATUS_OK;
-}
-
-static Status study_streams_create(Arena *memory, Streams *self) {
-  self->setting = self->study->file->settings[self->task->setting];
-  self->chosen = &self->study->file->policies[self->task->policy];
+static Status study_streams_create(Arena *memory, const Study *study, const Task *task, Tick tick,
+                                   Streams *self) {
+  self->study = study, self->task = task, self->tick = tick;
+  self->setting = study->file->settings[task->setting];
+  self->chosen = &study->file->policies[task->policy];
   self->tasks = (int)config_int(self->setting, "stream.tasks");
   self->switch_at = (int)config_int(self->setting, "stream.switch_at");
   self->every = (int)config_int(self->setting, "stream.every");
-  self->total = 2.0 * self->tasks * self->task->runs;
+  self->total = 2.0 * self->tasks * task->runs;
   self->method = policy_named(self->chosen->name);
   TRY(problem_create(self->setting, &self->problem[0]));
   if (self->switch_at > 0) TRY(study_stream_create_second(self->setting, &self->problem[1]));
-  TRY(study_belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate,
-                          &self->belief));
+  TRY(study_belief_create(self->setting, self->chosen, &self->problem[0], task->replicate, &self->belief));
   self->likelihood = policy_likelihood(&self->method, self->chosen->options, &self->problem[0]);
-  for (int w = 0; w <= (self->switch_at > 0); w++) TRY(study_stream_create_known(memory, self, w));
+  for (int w = 0; w <= (self->switch_at > 0); w++) {
+    /* the known prior of the world, if there is one and the sampler can run with it */
+    char sentence[512];
+    if (!self->method.sampler || !self->method.default_prior || likelihood_has_network(&self->likelihood) ||
+        !problem_has_exact_prior(&self->problem[w]))
+      continue;
+    TRY(problem_exact_prior(memory, &self->problem[w], &self->belief.fit, &self->known[w]));
+    if (sampler_misfit(self->method.sampler, &self->known[w], &self->likelihood, sizeof sentence, sentence))
+      self->known[w] = (Prior){0};
+  }
   return STATUS_OK;
 }
 
@@ -252,16 +238,14 @@ static Status study_stream_run(const Study *study, const Task *task, const Prior
                                TaskResult *result) {
   SCRATCH_ARENA(memory);
   SCOPED(Streams, self, study_streams_destroy);
-  self.study = study, self.task = task, self.tick = tick;
-  TRY(study_streams_create(&memory, &self));
+  TRY(study_streams_create(&memory, study, task, tick, &self));
   const Prior *const fixed[WORLDS] = {prior, prior};
   const Prior *const known[WORLDS] = {self.known[0].ops ? &self.known[0] : NULL,
                                       self.known[1].ops ? &self.known[1] : NULL};
   const bool learns = study_stream_prior_is_learned(study, task->setting, task->policy);
   for (int b = 0; b < task->runs; b++) {
     const uint32_t stream = task->first_run + (uint32_t)b;
-    double *own = result->curves + (size_t)b * (size_t)result->points,
-           *beside = own + (size_t)task->runs * (size_t)result->points;
+    double *own = study_result_values(result, 0, b), *beside = study_result_values(result, 1, b);
     const double start = clock_cpu();
     TRY(learns ? study_stream_play_learning(&self, stream, own, &result->fallbacks[b])
                : study_stream_play_fixed(&self, stream, fixed, own, &result->fallbacks[b]));

@@ -41,22 +41,18 @@ const char *study_target_name(int index) {
   return index < count ? names[index] : NULL;
 }
 
-/* Returns the word that asks for a curve; NULL if a curve before it has the same word. */
-static const char *study_first_word_of_curve(const StudyCurve *curves, int place) {
-  const char *word = curves[place].metric;
-  for (int i = 0; word && i < place; i++)
-    if (curves[i].metric && strcmp(curves[i].metric, word) == 0) word = NULL;
-  return word;
-}
-
 /* Returns word number `index` that asks for curves, in studies of estimates or in all others; NULL after the
- * last. */
+ * last. Several curves of a study may have the same word. */
 static const char *study_word_of_curves(bool estimates, int index) {
-  for (int k = 0; registry[k]; k++)
-    for (int c = 0; registry[k]->curves[c].name && registry[k]->estimates == estimates; c++) {
-      const char *word = study_first_word_of_curve(registry[k]->curves, c);
-      if (word && index-- == 0) return word;
+  for (int k = 0; registry[k]; k++) {
+    const StudyCurve *curves = registry[k]->curves;
+    for (int c = 0; curves[c].name && registry[k]->estimates == estimates; c++) {
+      bool first = curves[c].metric != NULL;
+      for (int i = 0; first && i < c; i++)
+        first = !curves[i].metric || strcmp(curves[i].metric, curves[c].metric) != 0;
+      if (first && index-- == 0) return curves[c].metric;
     }
+  }
   return NULL;
 }
 
@@ -89,28 +85,23 @@ static Status study_find_target(Study *study) {
                     allowed);
 }
 
-/* Checks that a policy that samples fits its prior, and fills in what its cost depends on. */
-static Status study_check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
-                                 const Problem *problem, const SamplerOps *sampler, PolicyWork *work) {
+/* Checks that a policy fits the setting and, if it samples, its prior; fills in what its cost depends on. */
+static Status study_check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
+                                 const Problem *problem, PolicyWork *work) {
+  const PolicyMethod method = policy_named(policy->name);
   Belief belief;
+  TRY(policy_check(&method, policy->options, problem));
+  if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
+  *work = policy_work(&method, policy->options, problem);
+  if (!method.sampler) return STATUS_OK;
   TRY(study_belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
     return status_set(STATUS_INPUT,
                       "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
-  TRY(study_belief_check(&belief, sampler, problem));
+  TRY(study_belief_check(&belief, method.sampler, problem));
   work->learns = belief.learns;
   return study_belief_work(&belief, problem, &work->sampler);
-}
-
-static Status study_check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
-                                 const Problem *problem, PolicyWork *work) {
-  const PolicyMethod method = policy_named(policy->name);
-  TRY(policy_check(&method, policy->options, problem));
-  if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
-  *work = policy_work(&method, policy->options, problem);
-  return method.sampler ? study_check_belief(study, setting, policy, problem, method.sampler, work)
-                        : STATUS_OK;
 }
 
 Status study_ready(const Study *study, Tick tick) {
@@ -136,17 +127,6 @@ static Status study_check_policies(const Study *study, const Config *setting, Po
     if (status != STATUS_OK) return status_prefix(status, "policy '%s': ", policy->label);
   }
   if (study->ops->shared_cost) *shared_cost = study->ops->shared_cost(study, setting, &problem);
-  return STATUS_OK;
-}
-
-static Status study_list_blocks(Study *study) {
-  int64_t total = (int64_t)study->runs.blocks * study->file->setting_count * study->file->policy_count;
-  if (total > 1000000000)
-    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep fewer values",
-                      (long long)total);
-  study->task_count = (int)total;
-  ALLOCATE(&study->memory, study->blocks, study->runs.blocks);
-  study_runs_list(&study->runs, study->blocks);
   return STATUS_OK;
 }
 
@@ -189,24 +169,6 @@ bool study_measures(const Study *study, const char *metric) {
   return false;
 }
 
-/* Returns whether the study measures this curve of its kind. */
-static bool study_has_curve(const Study *study, const StudyCurve *curve) {
-  if (curve->metric) return study_measures(study, curve->metric);
-  return !curve->unpublished || config_bool(study->file->settings[0], "event_log");
-}
-
-static Status study_select_curves(Study *study) {
-  int count = 0;
-  while (study->ops->curves[count].name) count++;
-  ALLOCATE(&study->memory, study->curves, count);
-  for (int i = 0; i < count; i++)
-    if (study_has_curve(study, &study->ops->curves[i])) {
-      study->curves[study->curve_count++] = &study->ops->curves[i];
-      study->published += !study->ops->curves[i].unpublished;
-    }
-  return STATUS_OK;
-}
-
 double study_axis_value(const StudyOps *ops, const Config *setting, int point) {
   return ops->axis_value ? ops->axis_value(setting, point) : point + 1;
 }
@@ -238,7 +200,16 @@ Status study_create(StudyFile *file, Study *out) {
   for (int i = 0; registry[i]; i++)
     if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops);
-  TRY(study_select_curves(out));
+  int curves = 0;
+  while (out->ops->curves[curves].name) curves++;
+  ALLOCATE(&out->memory, out->curves, curves);
+  for (const StudyCurve *curve = out->ops->curves; curve->name; curve++) {
+    if (curve->metric ? !study_measures(out, curve->metric)
+                      : curve->unpublished && !config_bool(first, "event_log"))
+      continue;
+    out->curves[out->curve_count++] = curve;
+    out->published += !curve->unpublished;
+  }
   TRY(study_check_names(file));
   TRY(study_runs_create(first, &out->runs));
   TRY(study_find_target(out));
@@ -257,7 +228,14 @@ Status study_create(StudyFile *file, Study *out) {
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
     TRY(study_join_axis(file->settings[s], out));
   }
-  return study_list_blocks(out);
+  const int64_t tasks = (int64_t)out->runs.blocks * file->setting_count * file->policy_count;
+  if (tasks > 1000000000)
+    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep fewer values",
+                      (long long)tasks);
+  out->task_count = (int)tasks;
+  ALLOCATE(&out->memory, out->blocks, out->runs.blocks);
+  study_runs_list(&out->runs, out->blocks);
+  return STATUS_OK;
 }
 
 int study_place(const Study *study, const Config *setting, int point) {
@@ -290,25 +268,21 @@ bool study_has_shared(const Study *study) {
   return false;
 }
 
-static size_t study_result_curve_size(const TaskResult *result) {
-  return (size_t)result->runs * (size_t)result->points;
-}
-
 void study_result_share(const Study *study, const TaskResult *finished, TaskResult *result) {
-  const size_t size = study_result_curve_size(result);
+  const size_t bytes = (size_t)result->runs * (size_t)result->points * sizeof *result->curves;
   for (int c = 0; c < study->curve_count; c++)
     if (study->curves[c]->shared)
-      memcpy(result->curves + (size_t)c * size, finished->curves + (size_t)c * size,
-             size * sizeof *result->curves);
+      memcpy(study_result_values(result, c, 0), study_result_values(finished, c, 0), bytes);
   result->has_shared = true;
 }
 
 /* Clears the result, except for shared curves that it has already. */
 static void study_result_clear(const Study *study, TaskResult *result) {
-  const size_t size = study_result_curve_size(result);
-  for (int c = 0; c < study->curve_count; c++)
-    for (size_t i = 0; i < size && !(result->has_shared && study->curves[c]->shared); i++)
-      result->curves[(size_t)c * size + i] = NAN;
+  const size_t size = (size_t)result->runs * (size_t)result->points;
+  for (int c = 0; c < study->curve_count; c++) {
+    if (result->has_shared && study->curves[c]->shared) continue;
+    for (size_t i = 0; i < size; i++) study_result_values(result, c, 0)[i] = NAN;
+  }
   for (int b = 0; b < result->runs; b++) result->seconds[b] = NAN, result->fallbacks[b] = 0;
   for (int i = 0; i < 2 * result->runs; i++) result->watched[i] = NAN;
   result->message[0] = '\0';

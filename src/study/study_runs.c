@@ -8,33 +8,21 @@ static const double MOST_GROWTH = 4, LEAST_GROWTH = 1.1;
 static int64_t runs_least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t runs_ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Returns the first run of a replicate if the number of runs is fixed; it ends where the next one starts. */
-static int64_t runs_replicate_start(const Runs *runs, int64_t replicate) {
-  return (int64_t)((__int128)runs->most * replicate / runs->replicates);
-}
-
-/* Lists the blocks of a fixed number of runs, or only counts them if out is NULL. Returns their number. */
-static int64_t runs_list_fixed(const Runs *runs, RunsBlock *out) {
+/* Lists the blocks: a fixed number of runs has a part for each replicate, an adaptive one a single part,
+ * whose blocks take the replicates in turn. */
+int64_t study_runs_list(const Runs *runs, RunsBlock *out) {
+  const int parts = runs->adaptive ? 1 : runs->replicates;
   int64_t count = 0;
-  for (int r = 0; r < runs->replicates; r++) {
-    int64_t first = runs_replicate_start(runs, r), end = runs_replicate_start(runs, r + 1);
+  for (int part = 0; part < parts; part++) {
+    int64_t first = (int64_t)((__int128)runs->most * part / parts);
+    const int64_t end = (int64_t)((__int128)runs->most * (part + 1) / parts);
     if (!out) count += runs_ceil_ratio(end - first, runs->block);
-    for (; out && first < end; first += runs->block)
-      out[count++] = (RunsBlock){(uint32_t)first, (uint32_t)r, (int)runs_least_of(end - first, runs->block)};
+    for (; out && first < end; first += runs->block, count++)
+      out[count] = (RunsBlock){.first_run = (uint32_t)first,
+                               .replicate = (uint32_t)(runs->adaptive ? count % runs->replicates : part),
+                               .runs = (int)runs_least_of(end - first, runs->block)};
   }
   return count;
-}
-
-void study_runs_list(const Runs *runs, RunsBlock *out) {
-  if (!runs->adaptive) {
-    runs_list_fixed(runs, out);
-    return;
-  }
-  for (int k = 0; k < runs->blocks; k++) {
-    int64_t first = k * runs->block;
-    out[k] = (RunsBlock){(uint32_t)first, (uint32_t)(k % runs->replicates),
-                         (int)runs_least_of(runs->most - first, runs->block)};
-  }
 }
 
 uint32_t study_runs_replicate(const Runs *runs, int64_t run) {
@@ -49,7 +37,7 @@ int64_t study_runs_in_blocks(const Runs *runs, int blocks) {
 }
 
 static Status runs_count_blocks(Runs *runs) {
-  int64_t count = runs->adaptive ? runs_ceil_ratio(runs->most, runs->block) : runs_list_fixed(runs, NULL);
+  const int64_t count = study_runs_list(runs, NULL);
   if (count > 1000000000)
     return status_set(STATUS_INPUT, "%lld blocks of runs: too many; raise block", (long long)count);
   runs->blocks = (int)count;

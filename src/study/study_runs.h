@@ -29,8 +29,9 @@ typedef struct {
 /* Creates the runs from the keys runs, runs.*, block and prior.replicates. Returns STATUS_INPUT if these do
  * not fit together. */
 Status study_runs_create(const Config *config, Runs *out);
-/* Lists the blocks, in run order: out[runs->blocks]. A block never spans two replicates. */
-void study_runs_list(const Runs *runs, RunsBlock *out);
+/* Lists the blocks, in run order, or only counts them if `out` is NULL; returns how many there are. A block
+ * never spans two replicates. */
+int64_t study_runs_list(const Runs *runs, RunsBlock *out);
 uint32_t study_runs_replicate(const Runs *runs, int64_t run);
 /* Returns the distance from a block to the next one with the same replicate. */
 int study_runs_stride(const Runs *runs);
