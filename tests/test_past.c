@@ -18,20 +18,28 @@ typedef struct {
   int seen[TASKS];
 } Past;
 
-static Status take(void *self, int task, const double *phi, double y) {
-  Past *past = self;
+static void take(Past *past, int task, const double *phi, double y) {
   CU_ASSERT_FATAL(task <= past->tasks && task < TASKS);
   if (task == past->tasks) past->seen[past->tasks++] = 0;
   const size_t at = (size_t)task * (size_t)past->observations + (size_t)past->seen[task]++;
   memcpy(past->phi + at * (size_t)past->d, phi, (size_t)past->d * sizeof *phi);
   past->y[at] = y;
-  return STATUS_OK;
 }
 
+/* Plays into logs that keep their rows, whatever the likelihood of the problem. */
 static void play_from(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                       Past *out) {
-  out->d = problem->d, out->tasks = 0, out->observations = observations;
-  CHECK_OK(problem_past_play(problem, replicate, first, tasks, observations, take, out));
+  SCRATCH_ARENA(memory);
+  const Likelihood keeps_rows = {.ops = likelihood_find("logistic")};
+  const int d = problem->d;
+  Logs logs;
+  out->d = d, out->tasks = 0, out->observations = observations;
+  CHECK_OK(logs_create(&memory, d, &keeps_rows, &logs));
+  CHECK_OK(problem_past_logs(problem, replicate, first, tasks, observations, &logs));
+  for (int64_t r = 0; r < logs.observations; r++) {
+    const double *row = logs_row(&logs, r);
+    take(out, (int)row[d + 1], row, row[d]);
+  }
   for (int t = 0; t < out->tasks; t++) CU_ASSERT_EQUAL(out->seen[t], observations);
 }
 

@@ -11,12 +11,7 @@
 Status problem_past_check(const Problem *problem);
 
 /* Plays the past tasks first, first + 1, .. of a replicate, but at most as many as a finite set has samples
- * to learn from, and passes each observation, phi[d] and y, to `take`; tasks are numbered from 0, for
- * `first`, and turn up in this order. Neither a task nor its first observations depend on how many tasks or
- * observations there are. */
-typedef Status (*PastTake)(void *self, int task, const double *phi, double y);
-Status problem_past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
-                         PastTake take, void *self);
-/* Plays past tasks as problem_past_play does, into logs that have no tasks yet. */
+ * to learn from, into logs that have no tasks yet; there they are numbered from 0, for `first`. Neither a
+ * task nor its first observations depend on how many tasks or observations there are. */
 Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                          Logs *logs);
