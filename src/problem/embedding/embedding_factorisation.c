@@ -6,10 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Fills the rows by a counting sort. Ratings are sorted by user, then item, so that columns ascend within
- * each row on either side. */
-static void ratings_fill_sparse_rows(const Ratings *ratings, double mean, bool items, int64_t *next,
-                                     SparseRows *out) {
+/* Sorts by counting. Ratings are sorted by user, then item, so that columns ascend within each row on either
+ * side. */
+Status embedding_factorisation_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items,
+                                           SparseRows *out) {
+  SCRATCH_ARENA(scratch);
+  int64_t *next;
+  *out = (SparseRows){.rows = items ? ratings->items : ratings->users,
+                      .columns = items ? ratings->users : ratings->items};
+  ALLOCATE(memory, out->start, (size_t)out->rows + 1);
+  ALLOCATE_ARRAYS(memory, ratings->count, out->column, out->value);
+  ALLOCATE(&scratch, next, out->rows);
   for (int64_t i = 0; i < ratings->count; i++)
     out->start[(items ? ratings->rating[i].item : ratings->rating[i].user) + 1]++;
   for (int r = 0; r < out->rows; r++) out->start[r + 1] += out->start[r];
@@ -20,18 +27,6 @@ static void ratings_fill_sparse_rows(const Ratings *ratings, double mean, bool i
     out->column[at] = items ? rating->user : rating->item;
     out->value[at] = rating->value - mean;
   }
-}
-
-Status embedding_factorisation_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items,
-                                           SparseRows *out) {
-  SCRATCH_ARENA(scratch);
-  int64_t *next;
-  *out = (SparseRows){.rows = items ? ratings->items : ratings->users,
-                      .columns = items ? ratings->users : ratings->items};
-  ALLOCATE(memory, out->start, (size_t)out->rows + 1);
-  ALLOCATE_ARRAYS(memory, ratings->count, out->column, out->value);
-  ALLOCATE(&scratch, next, out->rows);
-  ratings_fill_sparse_rows(ratings, mean, items, next, out);
   return STATUS_OK;
 }
 
@@ -45,30 +40,24 @@ void embedding_factorisation_start(const FactorisationSetup *setup, int rows, do
   }
 }
 
-/* Computes the normal equations (X' X + ridge I) w = X' y of one row: a[d, d] (lower triangle), b[d]. */
-static void embedding_factorisation_row_equations(const SparseRows *sparse, const FactorisationSetup *setup,
-                                                  int row, const double *other, double *a, double *b) {
-  int d = setup->d;
-  memset(a, 0, (size_t)d * (size_t)d * sizeof *a);
-  memset(b, 0, (size_t)d * sizeof *b);
-  for (int i = 0; i < d; i++) a[(size_t)i * d + i] = setup->ridge;
-  for (int64_t e = sparse->start[row]; e < sparse->start[row + 1]; e++) {
-    const double *x = other + (size_t)sparse->column[e] * (size_t)d;
-    for (int i = 0; i < d; i++) {
-      b[i] += x[i] * sparse->value[e];
-      for (int j = 0; j <= i; j++) a[(size_t)i * d + j] += x[i] * x[j];
-    }
-  }
-}
-
 void embedding_factorisation_update(const SparseRows *sparse, const FactorisationSetup *setup,
                                     const double *other, double *own, double *workspace) {
-  const int d = setup->d;
+  const size_t d = (size_t)setup->d;
+  double *a = workspace; /* [d, d]: the lower triangle of X' X + ridge I of a row */
   for (int row = 0; row < sparse->rows; row++) {
-    double *w = own + (size_t)row * (size_t)d;
-    embedding_factorisation_row_equations(sparse, setup, row, other, workspace, w);
-    linalg_cholesky_lanes(d, 1, workspace, NULL);
-    linalg_solve_lanes(d, 1, workspace, w);
+    double *w = own + (size_t)row * d;
+    memset(a, 0, d * d * sizeof *a);
+    memset(w, 0, d * sizeof *w);
+    for (size_t i = 0; i < d; i++) a[i * d + i] = setup->ridge;
+    for (int64_t e = sparse->start[row]; e < sparse->start[row + 1]; e++) {
+      const double *x = other + (size_t)sparse->column[e] * d;
+      for (size_t i = 0; i < d; i++) {
+        w[i] += x[i] * sparse->value[e];
+        for (size_t j = 0; j <= i; j++) a[i * d + j] += x[i] * x[j];
+      }
+    }
+    linalg_cholesky_lanes(setup->d, 1, a, NULL);
+    linalg_solve_lanes(setup->d, 1, a, w);
   }
 }
 

@@ -8,39 +8,17 @@
 #include <math.h>
 #include <string.h>
 
-static Status embedding_read_theta(Arena *memory, StoreFile *file, Samples *theta) {
-  SCRATCH_ARENA(scratch);
-  double *rows;
-  TRY(io_dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
-  if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
-  ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
-  io_dataset_transpose(theta->n, theta->d, rows, theta->theta);
-  return io_dataset_check_spread(store_path(file), theta);
-}
-
-/* Moves the columns of theta[d, n] for which held[n] is set to the front. */
-static Status embedding_held_out_first(const int64_t *held, int count, Samples *theta) {
-  SCRATCH_ARENA(scratch);
-  double *row;
-  const int n = theta->n;
-  ALLOCATE(&scratch, row, n);
-  for (int i = 0; i < theta->d; i++) {
-    double *own = theta->theta + (size_t)i * (size_t)n;
-    memcpy(row, own, (size_t)n * sizeof *row);
-    int first = 0, other = count;
-    for (int m = 0; m < n; m++) own[held[m] ? first++ : other++] = row[m];
-  }
-  return STATUS_OK;
-}
-
+/* Reads which items are held out, and moves these columns of theta[d, n] to the front. */
 static Status embedding_read_held_out(StoreFile *file, Embedding *out) {
   SCRATCH_ARENA(scratch);
   const int n = out->theta.n;
   size_t length = (size_t)n;
   int64_t *held;
+  double *row;
   if (!store_has_variable(file, "held_out")) return STATUS_OK;
   TRY(store_shape(file, "held_out", 1, &length));
   ALLOCATE(&scratch, held, n);
+  ALLOCATE(&scratch, row, n);
   TRY(store_get_int64s(file, "held_out", held));
   for (int m = 0; m < n; m++) {
     if (held[m] != 0 && held[m] != 1)
@@ -53,25 +31,29 @@ static Status embedding_read_held_out(StoreFile *file, Embedding *out) {
         STATUS_INPUT,
         "%s: %s of the %d items are held out; some are needed for theta*, and others to learn from",
         store_path(file), out->held_out ? "all" : "none", n);
-  return embedding_held_out_first(held, out->held_out, &out->theta);
-}
-
-static Status embedding_read_noise(StoreFile *file, double *noise) {
-  *noise = NAN;
-  if (!store_has_attribute(file, "noise")) return STATUS_OK;
-  TRY(store_get_real_attribute(file, "noise", noise));
-  if (isfinite(*noise) && *noise > 0) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; it must be above zero", store_path(file),
-                    *noise);
+  for (int i = 0; i < out->d; i++) {
+    double *own = out->theta.theta + (size_t)i * (size_t)n;
+    memcpy(row, own, (size_t)n * sizeof *row);
+    int first = 0, other = out->held_out;
+    for (int m = 0; m < n; m++) own[held[m] ? first++ : other++] = row[m];
+  }
+  return STATUS_OK;
 }
 
 Status embedding_read(Arena *memory, const char *path, Embedding *out) {
+  SCRATCH_ARENA(scratch);
   SCOPED(StoreFile *, file, store_close);
+  Samples *theta = &out->theta;
+  double *rows;
   int columns;
-  *out = (Embedding){0};
+  *out = (Embedding){.noise = NAN};
   TRY(store_open(path, &file));
-  TRY(embedding_read_theta(memory, file, &out->theta));
-  out->d = out->theta.d;
+  TRY(io_dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
+  if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
+  ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
+  io_dataset_transpose(theta->n, theta->d, rows, theta->theta);
+  TRY(io_dataset_check_spread(store_path(file), theta));
+  out->d = theta->d;
   TRY(embedding_read_held_out(file, out));
   TRY(io_dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
@@ -79,43 +61,42 @@ Status embedding_read(Arena *memory, const char *path, Embedding *out) {
     return status_set(STATUS_INPUT,
                       "%s: 'theta' has %d columns, but 'features' has %d; the numbers must agree",
                       store_path(file), out->d, columns);
-  return embedding_read_noise(file, &out->noise);
+  if (!store_has_attribute(file, "noise")) return STATUS_OK;
+  TRY(store_get_real_attribute(file, "noise", &out->noise));
+  if (isfinite(out->noise) && out->noise > 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; it must be above zero", store_path(file),
+                    out->noise);
 }
 
-static Status embedding_write_held_out(StoreFile *file, const Embedding *embedding, int item) {
+static Status embedding_write(StoreFile *file, const char *title, const Embedding *embedding, int axes[3]) {
   SCRATCH_ARENA(scratch);
+  const size_t items = (size_t)embedding->theta.n, d = (size_t)embedding->d;
+  double *theta; /* [items, d] */
   signed char *held;
-  if (embedding->held_out == 0) return STATUS_OK;
-  ALLOCATE(&scratch, held, embedding->theta.n);
+  ALLOCATE(&scratch, theta, items * d);
+  ALLOCATE(&scratch, held, items);
+  io_dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   memset(held, 1, (size_t)embedding->held_out);
-  return store_write(file, "held_out", STORE_BYTE, 1, &item, "1: kept for theta*, not learned from", "1",
-                     held);
-}
-
-static Status embedding_write_all(StoreFile *file, const char *title, const Embedding *embedding,
-                                  const double *theta, int *axes) {
   TRY(provenance_write(file, title, NULL));
   TRY(store_real_attribute(file, "noise", embedding->noise));
-  TRY(store_dimension(file, "item", (size_t)embedding->theta.n, &axes[0]));
+  TRY(store_dimension(file, "item", items, &axes[0]));
   TRY(store_dimension(file, "arm", (size_t)embedding->arms, &axes[1]));
-  TRY(store_dimension(file, "dim", (size_t)embedding->d, &axes[2]));
+  TRY(store_dimension(file, "dim", d, &axes[2]));
   TRY(store_write(file, "theta", STORE_DOUBLE, 2, (int[]){axes[0], axes[2]}, "parameter of an item", "1",
                   theta));
-  TRY(embedding_write_held_out(file, embedding, axes[0]));
+  if (embedding->held_out > 0)
+    TRY(store_write(file, "held_out", STORE_BYTE, 1, axes, "1: kept for theta*, not learned from", "1",
+                    held));
   return store_write(file, "features", STORE_DOUBLE, 2, axes + 1, "features of an arm", "1",
                      embedding->features);
 }
 
 Status embedding_create(const char *path, const char *title, const Embedding *embedding, int axes[3],
                         StoreFile **out) {
-  SCRATCH_ARENA(scratch);
   int own[3];
-  double *theta;
   *out = NULL;
-  ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
-  io_dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
-  Status status = store_create(path, out);
-  if (status == STATUS_OK) status = embedding_write_all(*out, title, embedding, theta, axes ? axes : own);
+  TRY(store_create(path, out));
+  const Status status = embedding_write(*out, title, embedding, axes ? axes : own);
   if (status == STATUS_OK) return STATUS_OK;
   store_abandon(*out);
   *out = NULL;

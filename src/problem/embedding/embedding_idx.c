@@ -186,14 +186,6 @@ static Status embedding_digits_combine_files(const char *const *paths, IdxFile f
   return embedding_digits_pair_labels(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
 }
 
-static Status embedding_digits_read_file(const char *path, IdxFile *out) {
-  GzipFile *file;
-  TRY(gzip_open(path, &file));
-  Status status = embedding_idx_read(file, path, out);
-  gzip_close(file);
-  return status;
-}
-
 Status embedding_idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test) {
   IdxFile files[ROLES] = {0};
   *training = *test = (Digits){0};
@@ -201,8 +193,12 @@ Status embedding_idx_read_digits(int path_count, const char *const *paths, Digit
     return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
                       path_count, roles[0], roles[1], roles[2], roles[3]);
   Status status = STATUS_OK;
-  for (int i = 0; i < ROLES && status == STATUS_OK; i++)
-    status = embedding_digits_read_file(paths[i], &files[i]);
+  for (int i = 0; i < ROLES && status == STATUS_OK; i++) {
+    GzipFile *file;
+    status = gzip_open(paths[i], &file);
+    if (status == STATUS_OK) status = embedding_idx_read(file, paths[i], &files[i]);
+    gzip_close(file);
+  }
   if (status == STATUS_OK) status = embedding_digits_combine_files(paths, files, training, test);
   for (int i = 0; i < ROLES; i++) embedding_idx_free(&files[i]);
   return status;

@@ -4,6 +4,8 @@
 #include "core/linalg.h"
 #include "core/rng.h"
 
+#include <string.h>
+
 enum { MOST_LABELS = 128 };
 
 /* Rows sorted by label: those of label l are order[begin[l]] to order[begin[l + 1] - 1]. */
@@ -44,15 +46,6 @@ static void labelled_rows_choose(Rng *rng, int first, int count, int gap, int sk
   }
 }
 
-/* Adds a row x[d] with reward y to lane `n` of X'X[d, d, lanes] and X'y[d, lanes]. */
-static void labelled_rows_add(int d, int lanes, int n, const double *x, double y, double *a, double *b) {
-  for (int i = 0; i < d; i++) {
-    b[(size_t)i * (size_t)lanes + (size_t)n] += y * x[i];
-    for (int j = 0; j < d; j++)
-      a[((size_t)i * (size_t)d + (size_t)j) * (size_t)lanes + (size_t)n] += x[i] * x[j];
-  }
-}
-
 double embedding_linear_fit_mean_square(const LabelledRows *rows) {
   double sum = 0;
   size_t count = (size_t)rows->rows * (size_t)rows->d;
@@ -60,39 +53,34 @@ double embedding_linear_fit_mean_square(const LabelledRows *rows) {
   return sum / rows->rows;
 }
 
-/* Computes the normal equations of one random set, with its ridge, in lane `lane` of a[d, d, lanes] and b[d,
- * lanes]; *positive is the label with reward 1. */
-static void labelled_rows_draw_fit(const Sorted *sorted, double penalty, Rng *rng, int lanes, int lane,
-                                   double *a, double *b, signed char *positive) {
-  const LabelledRows *rows = sorted->rows;
-  int d = rows->d, label = (int)rng_index(rng, (uint64_t)rows->labels), chosen[2][LINEAR_FIT_EACH];
-  int begin = sorted->begin[label], count = sorted->begin[label + 1] - begin;
-  labelled_rows_choose(rng, begin, count, rows->rows, 0, chosen[0]);
-  labelled_rows_choose(rng, 0, rows->rows - count, begin, count, chosen[1]);
-  for (int i = 0; i < d; i++) {
-    b[(size_t)i * (size_t)lanes + (size_t)lane] = 0;
-    a[((size_t)i * (size_t)d + (size_t)i) * (size_t)lanes + (size_t)lane] = penalty;
-  }
-  for (int sign = 0; sign < 2; sign++)
-    for (int k = 0; k < LINEAR_FIT_EACH; k++)
-      labelled_rows_add(d, lanes, lane, rows->x + (size_t)sorted->order[chosen[sign][k]] * (size_t)d,
-                        sign == 0 ? 1 : -1, a, b);
-  *positive = (signed char)label;
-}
-
 Status embedding_linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n,
                                    double *theta, signed char *positive) {
   ASSERT(rows->labels >= 2 && rows->labels <= MOST_LABELS && ridge > 0);
   SCRATCH_ARENA(scratch);
   const double penalty = ridge * embedding_linear_fit_mean_square(rows);
+  const size_t d = (size_t)rows->d, lanes = (size_t)n;
   double *a;
   Sorted sorted;
   if (!(penalty > 0)) return status_set(STATUS_INPUT, "all features are zero: no linear model can be fitted");
   TRY(labelled_rows_sort(&scratch, rows, &sorted));
-  ALLOCATE(&scratch, a, (size_t)rows->d * (size_t)rows->d * (size_t)n);
-  for (int i = 0; i < n; i++) {
-    Rng rng = {.key = rng_key(seed, RNG_PRIOR_SAMPLES), .run = (uint32_t)i};
-    labelled_rows_draw_fit(&sorted, penalty, &rng, n, i, a, theta, &positive[i]);
+  ALLOCATE(&scratch, a, d * d * lanes);
+  memset(theta, 0, d * lanes * sizeof *theta);
+  for (size_t m = 0; m < lanes; m++) { /* the normal equations of a random set, in lane m of X'X and X'y */
+    Rng rng = {.key = rng_key(seed, RNG_PRIOR_SAMPLES), .run = (uint32_t)m};
+    const int label = (int)rng_index(&rng, (uint64_t)rows->labels), begin = sorted.begin[label],
+              count = sorted.begin[label + 1] - begin;
+    int chosen[2 * LINEAR_FIT_EACH];
+    labelled_rows_choose(&rng, begin, count, rows->rows, 0, chosen);
+    labelled_rows_choose(&rng, 0, rows->rows - count, begin, count, chosen + LINEAR_FIT_EACH);
+    positive[m] = (signed char)label;
+    for (size_t i = 0; i < d; i++) a[(i * d + i) * lanes + m] = penalty;
+    for (int k = 0; k < 2 * LINEAR_FIT_EACH; k++) { /* rows with reward 1, then those with -1 */
+      const double *x = rows->x + (size_t)sorted.order[chosen[k]] * d, y = k < LINEAR_FIT_EACH ? 1 : -1;
+      for (size_t i = 0; i < d; i++) {
+        theta[i * lanes + m] += y * x[i];
+        for (size_t j = 0; j < d; j++) a[(i * d + j) * lanes + m] += x[i] * x[j];
+      }
+    }
   }
   linalg_cholesky_lanes(rows->d, n, a, NULL);
   linalg_solve_lanes(rows->d, n, a, theta);

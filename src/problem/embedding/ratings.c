@@ -42,8 +42,8 @@ enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* Columns that a header must name, and the names that they have in public sets. */
 enum { USER, ITEM, RATING, COLUMNS };
-static const char *const column_names[COLUMNS][4] = {
-    {"userId", "user_id", "user", NULL}, {"movieId", "item_id", "movie_id", "item"}, {"rating", NULL}};
+static const char *const column_names[COLUMNS][5] = {
+    {"userId", "user_id", "user"}, {"movieId", "item_id", "movie_id", "item"}, {"rating"}};
 
 typedef struct {
   GzipFile *file;
@@ -144,12 +144,6 @@ static Status ratings_parse_line(Lines *lines, RatingLine *out) {
   return ratings_parse_value(lines, &out->value);
 }
 
-static bool ratings_is_column(const char *field, int column) {
-  for (int i = 0; i < 4 && column_names[column][i]; i++)
-    if (strcasecmp(field, column_names[column][i]) == 0) return true;
-  return false;
-}
-
 /* Finds the columns in the header of a CSV file. */
 static Status ratings_read_header(Lines *lines) {
   TRY(ratings_split_line(lines));
@@ -157,7 +151,8 @@ static Status ratings_read_header(Lines *lines) {
   for (int column = 0; column < COLUMNS; column++) {
     lines->column[column] = -1;
     for (int f = 0; f < lines->field_count; f++)
-      if (ratings_is_column(lines->field[f], column)) lines->column[column] = f;
+      for (const char *const *name = column_names[column]; *name; name++)
+        if (strcasecmp(lines->field[f], *name) == 0) lines->column[column] = f;
     if (lines->column[column] < 0)
       return LINE_ERROR(lines,
                         "no column '%s'; the header of a CSV file must name userId, movieId and rating",
@@ -327,21 +322,6 @@ double ratings_mean(const Ratings *ratings) {
 
 /* ---- users who are held out */
 
-/* Chooses held[users], a random subset of `count` users: the first ones of a random order. */
-static Status ratings_choose_users(int users, int count, uint64_t seed, bool *held) {
-  SCRATCH_ARENA(scratch);
-  Rng rng = {.key = rng_key(seed, RNG_SPLIT)};
-  int *order;
-  ALLOCATE(&scratch, order, users);
-  for (int u = 0; u < users; u++) order[u] = u;
-  for (int place = 0; place < count; place++) {
-    const int other = place + (int)rng_index(&rng, (uint64_t)(users - place)), user = order[other];
-    order[other] = order[place];
-    held[user] = true;
-  }
-  return STATUS_OK;
-}
-
 /* Keeps the wanted ids, in order; place[n] is the new place of each, or -1 if it is not wanted. */
 static Status ratings_keep_ids(int n, const int64_t *from, const bool *wanted, int *place, int *count,
                                int64_t **ids) {
@@ -377,14 +357,21 @@ Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Rat
                      Ratings *held_out) {
   SCRATCH_ARENA(scratch);
   const int count = (int)fmax(1, round(fraction * ratings->users));
+  Rng rng = {.key = rng_key(seed, RNG_SPLIT)};
   bool *held, *rest, *seen, *known;
+  int *order;
   *learned = *held_out = (Ratings){0};
   if (count >= ratings->users)
     return status_set(STATUS_INPUT, "%d of %d users held out: no users are left to learn from", count,
                       ratings->users);
-  ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
+  ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen, order);
   ALLOCATE(&scratch, known, ratings->items);
-  TRY(ratings_choose_users(ratings->users, count, seed, held));
+  for (int u = 0; u < ratings->users; u++) order[u] = u;
+  for (int place = 0; place < count; place++) { /* hold out the first users of a random order */
+    const int other = place + (int)rng_index(&rng, (uint64_t)(ratings->users - place)), user = order[other];
+    order[other] = order[place];
+    held[user] = true;
+  }
   for (int u = 0; u < ratings->users; u++) rest[u] = !held[u];
   for (int64_t r = 0; r < ratings->count; r++)
     if (!held[ratings->rating[r].user]) known[ratings->rating[r].item] = true;
