@@ -17,13 +17,6 @@ typedef struct {
   double *pool; /* [d, K], scratch for one run */
 } Pool;
 
-/* Returns the standard deviation of the reward noise for a signal-to-noise ratio of 1: the square root of E
- * (phi' theta*)^2, or of E (phi' theta*)^4 if rewards are quadratic. */
-static double arm_pool_unit_noise(const Problem *self, double zeta) {
-  double variance = 1 + zeta * zeta;
-  return self->quadratic ? variance * sqrt(3 + 6.0 / self->d) : sqrt(variance);
-}
-
 static Status arm_pool_create(Problem *self, const Config *config) {
   Pool *state;
   ALLOCATE(&self->memory, state, 1);
@@ -36,7 +29,10 @@ static Status arm_pool_create(Problem *self, const Config *config) {
                       "problem.reward = quadratic needs likelihood gaussian; with likelihood %s the reward "
                       "depends on phi' theta, so problem.reward must be linear",
                       self->likelihood.ops->name);
-  self->likelihood.noise *= arm_pool_unit_noise(self, state->zeta);
+  /* Problem.noise is in units of the standard deviation for a signal-to-noise ratio of 1: the square root of
+   * E (phi' theta*)^2, or of E (phi' theta*)^4 if rewards are quadratic. */
+  const double variance = 1 + state->zeta * state->zeta;
+  self->likelihood.noise *= self->quadratic ? variance * sqrt(3 + 6.0 / self->d) : sqrt(variance);
   self->kept = (size_t)self->d * (size_t)self->arms;
   ALLOCATE(&self->memory, state->pool, (size_t)self->d * (size_t)self->arms);
   TRY(problem_theta_create_gaussian(self->d, self->seed, &self->theta));

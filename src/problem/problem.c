@@ -35,12 +35,10 @@ static int64_t problem_asked_dimension(const Config *config) {
   return config_is(config, "problem.dimension", "auto") ? 0 : config_int(config, "problem.dimension");
 }
 
-static bool problem_asks_distributed(const Config *config) {
-  return !config_is(config, "linear_algebra.distributed_from", "auto");
-}
 static int64_t problem_distributed_from(const Config *config) {
-  return problem_asks_distributed(config) ? config_int(config, "linear_algebra.distributed_from")
-                                          : PROBLEM_DISTRIBUTED;
+  return config_is(config, "linear_algebra.distributed_from", "auto")
+             ? PROBLEM_DISTRIBUTED
+             : config_int(config, "linear_algebra.distributed_from");
 }
 
 bool problem_is_large(const Config *config) {
@@ -55,25 +53,13 @@ bool problem_is_distributed(const Config *config) {
 
 /* Checks that there are matrices to spread over ranks if the study asks for that. */
 static Status problem_check_distributed(const Config *config, const Problem *problem) {
-  if (problem->large || !problem_asks_distributed(config) ||
+  if (problem->large || config_is(config, "linear_algebra.distributed_from", "auto") ||
       problem_asked_dimension(config) < problem_distributed_from(config))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
                     "inverse have matrices to spread over ranks",
                     (long long)problem_distributed_from(config));
-}
-
-/* Checks problem.unknown: with one theta* per arm the features of a round are a context, which is drawn every
- * round. */
-static Status problem_check_unknown(Problem *problem) {
-  if (!problem->per_arm) return STATUS_OK;
-  problem->resample_arms = true;
-  if (problem->ops->per_arm) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; use "
-                    "synthetic or embedding",
-                    problem->ops->name);
 }
 
 /* Checks problem.drift: theta* can change only in bandits whose arms are not made from it. */
@@ -92,15 +78,6 @@ static Status problem_check_drift(const Config *config, const Problem *problem) 
   return STATUS_OK;
 }
 
-/* Checks that a finite set has enough members for a run, which needs different ones. */
-static Status problem_check_theta_count(const Problem *problem) {
-  const int items = problem_theta_test_size(&problem->theta);
-  if (problem_unknowns(problem) <= items) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "problem.arms: %d, but the file has only %d theta* for them; raise prior.test_fraction",
-                    problem->arms, items);
-}
-
 Status problem_create_theta(Problem *self, const Config *config) {
   const ThetaOps *distribution = problem_theta_find(config_text(config, "problem.theta"));
   if (self->large) return problem_theta_create_large(distribution, self->d, self->seed, &self->theta);
@@ -110,12 +87,22 @@ Status problem_create_theta(Problem *self, const Config *config) {
 
 /* Checks the settings, and creates the family's part of the problem. */
 static Status problem_complete(Problem *self, const Config *config) {
-  TRY(problem_check_unknown(self));
+  if (self->per_arm) self->resample_arms = true; /* the features are a context, drawn in every round */
+  if (self->per_arm && !self->ops->per_arm)
+    return status_set(STATUS_INPUT,
+                      "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; use "
+                      "synthetic or embedding",
+                      self->ops->name);
   TRY(problem_check_distributed(config, self));
   TRY(problem_check_drift(config, self));
   TRY(self->ops->create(self, config));
   self->d = self->theta.d;
-  return problem_check_theta_count(self);
+  /* The arms of a run have different members of a finite set. */
+  const int items = problem_theta_test_size(&self->theta);
+  if (problem_unknowns(self) <= items) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "problem.arms: %d, but the file has only %d theta* for them; raise prior.test_fraction",
+                    self->arms, items);
 }
 
 Status problem_create(const Config *config, Problem *out) {

@@ -70,8 +70,15 @@ static Status logged_bandit_fit_noise(const EventLog *log, double *noise) {
   return STATUS_OK;
 }
 
-static Status logged_bandit_check(Problem *self, const Config *config, const char *path, EventLog *log) {
+static Status logged_bandit_create(Problem *self, const Config *config) {
   const LikelihoodOps *ops = self->likelihood.ops;
+  EventLog *log;
+  ALLOCATE(&self->memory, log, 1);
+  self->state = log;
+  const char *path = config_text(config, "problem.file");
+  if (!path)
+    return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
+  TRY(io_dataset_read_events(&self->memory, path, log));
   if (!config_is(config, "study", "replay"))
     return status_set(STATUS_INPUT, "problem.family: logged is for study replay; this is study %s",
                       config_text(config, "study"));
@@ -88,18 +95,6 @@ static Status logged_bandit_check(Problem *self, const Config *config, const cha
       return status_set(STATUS_INPUT,
                         "%s: the reward of event %d (from 0) is %g; with likelihood %s it must be %s", path,
                         e, log->reward[e], ops->name, ops->rewards);
-  return STATUS_OK;
-}
-
-static Status logged_bandit_create(Problem *self, const Config *config) {
-  EventLog *log;
-  ALLOCATE(&self->memory, log, 1);
-  self->state = log;
-  const char *path = config_text(config, "problem.file");
-  if (!path)
-    return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
-  TRY(io_dataset_read_events(&self->memory, path, log));
-  TRY(logged_bandit_check(self, config, path, log));
   self->arms = log->arms, self->rounds = log->rows;
   self->per_arm = !log->has_features, self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood)) {

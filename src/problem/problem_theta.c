@@ -86,20 +86,16 @@ int problem_theta_test_size(const ThetaSource *source) {
   return size < source->set.n ? size : source->set.n - 1;
 }
 
-/* Returns member `place` in the replicate's random order of a finite set, whose first problem_theta_test_size
- * members are for testing. */
-static int problem_theta_star_member_at(const ThetaSource *source, uint32_t replicate, int place) {
+/* Copies to column `at` of theta[d, columns] the member at a place in the replicate's random order of a
+ * finite set, whose first problem_theta_test_size members are for testing. */
+static void problem_theta_star_copy_member(const ThetaSource *source, uint32_t replicate, int place, int at,
+                                           int columns, double *theta) {
   const int fixed = source->held_out;
-  if (place < fixed) return place;
-  return fixed +
-         rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
-}
-
-static void problem_theta_star_sample_inside(bool (*inside)(const double *theta), Rng *rng, double *theta) {
-  do {
-    rng_uniform(rng, 2, theta);
-    for (int i = 0; i < 2; i++) theta[i] = 6 * theta[i] - 3;
-  } while (!inside(theta));
+  const int member = place < fixed
+                         ? place
+                         : fixed + rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT),
+                                                replicate, place - fixed);
+  lanes_copy(source->d, 1, source->set.theta + member, source->set.n, theta + at, columns);
 }
 
 /* Draws one theta per lane from a distribution in the plane. Rejection uses more of some streams than of
@@ -110,10 +106,13 @@ static void problem_theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng,
     Rng stream = rng_of_lane(rng, n);
     stream.position = rng->position;
     double point[2];
-    if (ops->inside)
-      problem_theta_star_sample_inside(ops->inside, &stream, point);
-    else
+    if (ops->sample)
       ops->sample(&stream, point);
+    else
+      do {
+        rng_uniform(&stream, 2, point);
+        for (int i = 0; i < 2; i++) point[i] = 6 * point[i] - 3;
+      } while (!ops->inside(point));
     theta[n] = point[0], theta[rng->lanes + n] = point[1];
     if (stream.position > furthest) furthest = stream.position;
   }
@@ -135,11 +134,6 @@ static bool problem_theta_star_draw_lanes(const ThetaSource *source, RngLanes la
   return true;
 }
 
-static void problem_theta_star_copy_member(const ThetaSource *source, int member, int at, int stride,
-                                           double *theta) {
-  lanes_copy(source->d, 1, source->set.theta + member, source->set.n, theta + at, stride);
-}
-
 static void problem_theta_star_draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate,
                                             uint32_t first_run, int runs, double *theta) {
   const RngLanes lanes = rng_lanes(key, first_run, runs, 1, source->segment);
@@ -147,8 +141,7 @@ static void problem_theta_star_draw_streams(const ThetaSource *source, RngKey ke
   for (int b = 0; b < runs; b++) {
     Rng rng = rng_of_lane(&lanes, (uint32_t)b);
     const int place = (int)rng_index(&rng, (uint64_t)problem_theta_test_size(source));
-    problem_theta_star_copy_member(source, problem_theta_star_member_at(source, replicate, place), b, runs,
-                                   theta);
+    problem_theta_star_copy_member(source, replicate, place, b, runs, theta);
   }
 }
 
@@ -173,16 +166,14 @@ void problem_theta_draw_each(const ThetaSource *source, uint32_t replicate, uint
     const uint64_t member = (uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each);
     const int place =
         rng_permuted(size, key, first_run + (uint32_t)(n / each), (int)(member % (uint64_t)size));
-    problem_theta_star_copy_member(source, problem_theta_star_member_at(source, replicate, place), n, total,
-                                   theta);
+    problem_theta_star_copy_member(source, replicate, place, n, total, theta);
   }
 }
 
 void problem_theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta) {
   const int size = problem_theta_test_size(source);
   for (int place = 0; place < size; place++)
-    problem_theta_star_copy_member(source, problem_theta_star_member_at(source, replicate, place), place,
-                                   size, theta);
+    problem_theta_star_copy_member(source, replicate, place, place, size, theta);
 }
 
 int problem_theta_training_count(const ThetaSource *source, int64_t limit) {
@@ -199,9 +190,7 @@ Status problem_theta_training_samples(Arena *memory, const ThetaSource *source, 
   const RngLanes lanes = rng_lanes(rng_key(source->seed, RNG_PRIOR_SAMPLES), replicate, 1, n, 0);
   if (problem_theta_star_draw_lanes(source, lanes, out->theta)) return STATUS_OK;
   for (int s = 0; s < n; s++)
-    problem_theta_star_copy_member(
-        source, problem_theta_star_member_at(source, replicate, problem_theta_test_size(source) + s), s, n,
-        out->theta);
+    problem_theta_star_copy_member(source, replicate, problem_theta_test_size(source) + s, s, n, out->theta);
   return STATUS_OK;
 }
 

@@ -12,15 +12,22 @@ typedef struct {
   bool radius; /* ball: radius u^(1/d) */
   bool basis; /* arm i is unit vector i */
   double condition_number; /* kappa, of E[phi phi'] */
+  bool shaped; /* kappa is not 1; in one dimension arms have no shape */
 } Synthetic;
 
-/* Returns whether arms are shaped at all; in one dimension they are not. */
-static bool synthetic_shapes_arms(const Problem *self, const Synthetic *state) {
-  return state->condition_number != 1 && self->d > 1;
-}
-
-/* Sets K = d if the number of arms is auto, and refuses any other number. */
-static Status synthetic_count_unit_arms(Problem *self, const Config *config) {
+static Status synthetic_create(Problem *self, const Config *config) {
+  Synthetic *state;
+  ALLOCATE(&self->memory, state, 1);
+  self->state = state;
+  state->normalised = !config_is(config, "problem.features", "gaussian");
+  state->radius = config_is(config, "problem.features", "ball");
+  state->basis = config_is(config, "problem.features", "basis");
+  TRY(problem_create_theta(self, config));
+  self->d = self->theta.d;
+  state->condition_number = config_real(config, "problem.condition_number");
+  state->shaped = state->condition_number != 1 && self->d > 1;
+  if (state->shaped) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
+  if (!state->basis) return STATUS_OK;
   if (self->per_arm)
     return status_set(STATUS_INPUT, "problem.features: basis gives every arm its own unit vector, but with "
                                     "problem.unknown = per_arm all arms share one context");
@@ -32,43 +39,23 @@ static Status synthetic_count_unit_arms(Problem *self, const Config *config) {
                     self->arms, self->d, self->d);
 }
 
-static Status synthetic_create(Problem *self, const Config *config) {
-  Synthetic *state;
-  ALLOCATE(&self->memory, state, 1);
-  self->state = state;
-  state->normalised = !config_is(config, "problem.features", "gaussian");
-  state->radius = config_is(config, "problem.features", "ball");
-  state->basis = config_is(config, "problem.features", "basis");
-  TRY(problem_create_theta(self, config));
-  self->d = self->theta.d;
-  if (state->basis) TRY(synthetic_count_unit_arms(self, config));
-  state->condition_number = config_real(config, "problem.condition_number");
-  if (synthetic_shapes_arms(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
-  return STATUS_OK;
-}
-
-/* Computes shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' for a run; q[d, d] is scratch. */
-static void synthetic_arm_shape(const Problem *self, uint32_t run, double *shape, double *q) {
-  const Synthetic *state = self->state;
-  const size_t d = (size_t)self->d;
-  Rng rng = {.key = rng_key(self->seed, RNG_SHAPE), .run = run};
-  rotation_draw(&rng, self->d, self->d, q);
-  memset(shape, 0, d * d * sizeof *shape);
-  for (size_t k = 0; k < d; k++) {
-    double scale = pow(state->condition_number, -0.5 * (double)k / (double)(d - 1));
-    for (size_t i = 0; i < d; i++)
-      for (size_t j = 0; j < d; j++) shape[i * d + j] += scale * q[k * d + i] * q[k * d + j];
-  }
-}
-
-/* Computes phi <- shape phi for all arms of every run. E[phi phi'] was a multiple of I, and gets the
- * condition number kappa, while its largest eigenvalue stays the same. */
+/* Computes phi <- shape phi for all arms of every run, where shape = R diag(kappa^(-i / (2 (d - 1)))) R' with
+ * the run's rotation R. E[phi phi'] was a multiple of I, and gets the condition number kappa, while its
+ * largest eigenvalue stays the same. */
 static void synthetic_shape_arms(World *world) {
   const Problem *self = world->problem;
+  const Synthetic *state = self->state;
   const size_t d = (size_t)self->d, stride = (size_t)world->runs;
   double *shape = world->scratch + stride, *q = shape + d * d, *phi = q + d * d;
   for (size_t b = 0; b < stride; b++) {
-    synthetic_arm_shape(self, world->first_run + (uint32_t)b, shape, q);
+    Rng rng = {.key = rng_key(self->seed, RNG_SHAPE), .run = world->first_run + (uint32_t)b};
+    rotation_draw(&rng, self->d, self->d, q);
+    memset(shape, 0, d * d * sizeof *shape);
+    for (size_t k = 0; k < d; k++) {
+      const double scale = pow(state->condition_number, -0.5 * (double)k / (double)(d - 1));
+      for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++) shape[i * d + j] += scale * q[k * d + i] * q[k * d + j];
+    }
     for (size_t k = 0; k < (size_t)self->arms; k++) {
       double *arm = world->features + k * d * stride + b;
       for (size_t i = 0; i < d; i++) phi[i] = arm[i * stride];
@@ -101,20 +88,17 @@ static void synthetic_draw_arms(World *world) {
   }
 }
 
-static void synthetic_put_unit_arms(World *world) {
-  const size_t d = (size_t)world->problem->d, runs = (size_t)world->runs;
-  memset(world->features, 0, d * d * runs * sizeof *world->features);
-  for (size_t i = 0; i < d; i++)
-    for (size_t b = 0; b < runs; b++) world->features[(i * d + i) * runs + b] = 1;
-}
-
 static void synthetic_draw_features(World *world) {
   const Synthetic *state = world->problem->state;
-  if (state->basis)
-    synthetic_put_unit_arms(world);
-  else
+  const size_t d = (size_t)world->problem->d, runs = (size_t)world->runs;
+  if (state->basis) {
+    memset(world->features, 0, d * d * runs * sizeof *world->features);
+    for (size_t i = 0; i < d; i++)
+      for (size_t b = 0; b < runs; b++) world->features[(i * d + i) * runs + b] = 1;
+  } else {
     synthetic_draw_arms(world);
-  if (synthetic_shapes_arms(world->problem, state)) synthetic_shape_arms(world);
+  }
+  if (state->shaped) synthetic_shape_arms(world);
 }
 
 const ProblemOps problem_synthetic = {.name = "synthetic",

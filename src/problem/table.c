@@ -8,21 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Checks that the likelihood admits the rewards. */
-static Status table_bandit_check_rewards(const Problem *self, const char *path, const EventLog *table) {
+/* Checks the study's sizes, and that the likelihood admits the rewards. */
+static Status table_bandit_check(const Problem *self, const Config *config, const char *path,
+                                 const EventLog *table) {
   const LikelihoodOps *ops = self->likelihood.ops;
-  for (size_t i = 0; i < (size_t)table->rows * (size_t)table->arms; i++) {
-    if (ops->admits(table->rewards[i])) continue;
-    return status_set(
-        STATUS_INPUT,
-        "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it must be %s", path,
-        i / (size_t)table->arms, i % (size_t)table->arms, table->rewards[i], ops->name, ops->rewards);
-  }
-  return STATUS_OK;
-}
-
-static Status table_bandit_check_sizes(Problem *self, const Config *config, const char *path,
-                                       const EventLog *table) {
+  const size_t arms = (size_t)table->arms;
   if (!config_is(config, "study", "bandit"))
     return status_set(STATUS_INPUT, "problem.family: table is for study bandit; this is study %s",
                       config_text(config, "study"));
@@ -35,7 +25,13 @@ static Status table_bandit_check_sizes(Problem *self, const Config *config, cons
     return status_set(STATUS_INPUT,
                       "problem.rounds: %d, but %s has %d events, and a run uses each at most once",
                       self->rounds, path, table->rows);
-  return table_bandit_check_rewards(self, path, table);
+  for (size_t i = 0; i < (size_t)table->rows * arms; i++)
+    if (!ops->admits(table->rewards[i]))
+      return status_set(
+          STATUS_INPUT,
+          "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it must be %s", path,
+          i / arms, i % arms, table->rewards[i], ops->name, ops->rewards);
+  return STATUS_OK;
 }
 
 /* Computes sigma, the root mean square residual of ridge fits, (X'X + I) theta = X'y, one per arm, to all
@@ -73,7 +69,7 @@ static Status table_bandit_create(Problem *self, const Config *config) {
   const char *path = config_text(config, "problem.file");
   if (!path) return status_set(STATUS_INPUT, "problem.family = table needs problem.file, which is not given");
   TRY(io_dataset_read_table(&self->memory, path, table));
-  TRY(table_bandit_check_sizes(self, config, path, table));
+  TRY(table_bandit_check(self, config, path, table));
   self->arms = table->arms;
   self->per_arm = self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood))

@@ -32,20 +32,14 @@ static Status target_world_create(Problem *self, const Config *config) {
   return problem_theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
-/* Draws the rows q_i[d] of a uniformly distributed rotation. */
-static const double *target_world_draw_rotation(const Problem *self, Rng rng) {
-  const Target *state = self->state;
-  rotation_draw(&rng, self->d, self->d, state->rotation);
-  return state->rotation;
-}
-
 /* Turns the columns of x[d, n], standard normal coordinates along the rows of a rotation, into points. */
 static void transform(const Problem *self, RngLanes lanes, double *x) {
   const Target *state = self->state;
   const size_t d = (size_t)self->d, n = lanes.lanes;
   for (uint32_t at = 0; at < n; at++) {
-    const double *q = target_world_draw_rotation(
-        self, (Rng){.key = lanes.key, .run = lanes.run + at / lanes.draws, .draw = at % lanes.draws});
+    const double *q = state->rotation;
+    Rng rng = {.key = lanes.key, .run = lanes.run + at / lanes.draws, .draw = at % lanes.draws};
+    rotation_draw(&rng, self->d, self->d, state->rotation);
     memset(state->point, 0, d * sizeof *state->point);
     for (size_t i = 0; i < d; i++)
       for (size_t j = 0; j < d; j++) state->point[j] += state->deviation[i] * x[i * n + at] * q[i * d + j];
@@ -59,9 +53,10 @@ static void target_world_draw_features(World *world) {
   const size_t d = (size_t)self->d, runs = (size_t)world->runs;
   for (size_t b = 0; b < runs; b++) {
     /* the rotation of the run's theta* (problem_theta) */
-    const double *q = target_world_draw_rotation(
-        self, (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = world->first_run + (uint32_t)b});
-    for (size_t i = 0; i < d * d; i++) world->features[i * runs + b] = q[i] / state->deviation[i / d];
+    Rng rng = {.key = rng_key(self->seed, RNG_ROTATION), .run = world->first_run + (uint32_t)b};
+    rotation_draw(&rng, self->d, self->d, state->rotation);
+    for (size_t i = 0; i < d * d; i++)
+      world->features[i * runs + b] = state->rotation[i] / state->deviation[i / d];
   }
 }
 
