@@ -357,23 +357,16 @@ static void assignment_augment_row(Assignment *a, int row) {
   assignment_switch_path(a, row, nearest.column);
 }
 
-static void assignment_begin(Assignment *a, int n, const double *cost) {
+void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, double *v) {
   a->n = n;
   a->stride = assignment_stride(n);
   a->cost = cost;
-  assignment_auction_duals(a);
-}
-
-void assignment_duals(Assignment *a, int n, const double *cost, double *v) {
-  assignment_begin(a, n, cost);
-  memcpy(v, a->v, (size_t)n * sizeof *v);
-}
-
-void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, double *v) {
-  assignment_begin(a, n, cost);
   a->column_of = column_of;
-  for (int j = 0; j < n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
-  const int count = assignment_reduce_rows(a, n);
-  for (int k = 0; k < count; k++) assignment_augment_row(a, a->free_rows[k]);
+  assignment_auction_duals(a);
+  if (column_of) {
+    for (int j = 0; j < n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
+    const int count = assignment_reduce_rows(a, n);
+    for (int k = 0; k < count; k++) assignment_augment_row(a, a->free_rows[k]);
+  }
   memcpy(v, a->v, (size_t)n * sizeof *v);
 }

@@ -12,10 +12,9 @@ typedef struct Assignment Assignment;
 /* Allocates memory for problems of up to `most` rows: 2 most^2 bytes. */
 Status assignment_create(Arena *memory, int most, Assignment **out);
 
-/* Solves the assignment: column_of[n] is the column of each row, v[n] the columns' dual variables. */
+/* Solves the assignment: column_of[n] is the column of each row, v[n] the columns' dual variables. If
+ * column_of is NULL, v are those of the nearly optimal matching that the search starts from. */
 void assignment_solve(Assignment *assignment, int n, const double *cost, int *column_of, double *v);
-/* Computes the v[n] that assignment_solve starts from: dual variables of a nearly optimal matching. */
-void assignment_duals(Assignment *assignment, int n, const double *cost, double *v);
 
 enum { ASSIGNMENT_LANES = 32 }; /* columns that a pass handles at a time */
 

@@ -40,16 +40,6 @@ double metric_covariance_error(int d, const double *covariance_x, const double *
                      : NAN;
 }
 
-/* Returns a view of component c with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). */
-static Mixture metric_mode_view(const Mixture *modes, int c) {
-  size_t d = (size_t)modes->d, first = (size_t)c;
-  return (Mixture){.d = modes->d,
-                   .components = 1,
-                   .mean = modes->mean + first * d,
-                   .precision = modes->precision + first * d * d,
-                   .log_norm = modes->log_norm + first};
-}
-
 /* Computes fraction[C] of the points x[d, n] that belong to each component: a point belongs to the first
  * component that reaches its largest density, and to none if that is not a number. work[3 n] is scratch. */
 static void metric_mode_fractions(const Mixture *modes, int n, const double *x, double *work,
@@ -57,7 +47,12 @@ static void metric_mode_fractions(const Mixture *modes, int n, const double *x, 
   double *best = work, *which = best + n, *density = which + n;
   for (int i = 0; i < n; i++) best[i] = -INFINITY, which[i] = 0;
   for (int c = 0; c < modes->components; c++) {
-    const Mixture alone = metric_mode_view(modes, c);
+    const size_t d = (size_t)modes->d, first = (size_t)c;
+    const Mixture alone = {.d = modes->d, /* whose log density is log(w_c N(theta; mu_c, Sigma_c)) */
+                           .components = 1,
+                           .mean = modes->mean + first * d,
+                           .precision = modes->precision + first * d * d,
+                           .log_norm = modes->log_norm + first};
     mixture_log_density(&alone, n, x, density);
     fraction[c] = 0;
     for (int i = 0; i < n; i++)
@@ -164,29 +159,22 @@ static double metric_quadratic_form(int d, size_t stride, const double *precisio
   return sum;
 }
 
-/* Computes the log likelihood at x[d]. A pass over the rows of a single run needs several points, so x is
- * passed twice. work[2 d] is scratch. */
-static void metric_point_log_likelihood(const History *history, int run, const double *x, double *work,
-                                        double *log_likelihood) {
-  double both[2];
-  for (int i = 0; i < history->d; i++) work[2 * i] = work[2 * i + 1] = x[i];
-  history_log_likelihood(&(HistoryView){.history = history, .draws = 2, .first = 2 * run, .lanes = 2}, work,
-                         both, NULL);
-  *log_likelihood = both[0];
-}
-
 void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
                             double *work) {
   const int d = history->d;
-  const HistoryView draws = {.history = history, .draws = n, .first = run * n, .lanes = n};
-  if (!likelihood_is_conjugate(history->likelihood)) {
-    if (n > 1)
-      history_log_likelihood(&draws, x, log_likelihood, NULL);
-    else
-      metric_point_log_likelihood(history, run, x, work, log_likelihood);
-    return;
+  if (likelihood_is_conjugate(history->likelihood)) {
+    const HistoryView one = {.history = history, .draws = 1, .first = run, .lanes = 1};
+    double *vector = work + d * d;
+    history_evidence(&one, work, vector);
+    for (int k = 0; k < n; k++) log_likelihood[k] = metric_quadratic_form(d, (size_t)n, work, vector, x + k);
+  } else if (n > 1) {
+    const HistoryView draws = {.history = history, .draws = n, .first = run * n, .lanes = n};
+    history_log_likelihood(&draws, x, log_likelihood, NULL);
+  } else { /* a pass over the rows of a single run needs several points, so x is passed twice */
+    const HistoryView twice = {.history = history, .draws = 2, .first = 2 * run, .lanes = 2};
+    double both[2];
+    for (int i = 0; i < d; i++) work[2 * i] = work[2 * i + 1] = x[i];
+    history_log_likelihood(&twice, work, both, NULL);
+    *log_likelihood = both[0];
   }
-  double *vector = work + d * d;
-  history_evidence(&(HistoryView){.history = history, .draws = 1, .first = run, .lanes = 1}, work, vector);
-  for (int k = 0; k < n; k++) log_likelihood[k] = metric_quadratic_form(d, (size_t)n, work, vector, x + k);
 }

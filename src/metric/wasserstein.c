@@ -177,43 +177,32 @@ static double wasserstein_direction_norm(int d, const double *vector) {
   return sqrt(squares);
 }
 
-/* Draws `lanes` directions into the first columns of slices[d, SLICES]; the others are 0. */
-static void wasserstein_draw_slices(int d, Rng *rng, int lanes, double *direction, double *slices) {
-  memset(slices, 0, (size_t)d * SLICES * sizeof *slices);
-  for (int lane = 0; lane < lanes; lane++) {
-    rng_normal(rng, d, direction);
-    const double length = wasserstein_direction_norm(d, direction);
-    for (int k = 0; k < d; k++) slices[k * SLICES + lane] = direction[k] / length;
-  }
-}
-
-/* Computes W1 along the next `lanes` directions of the stream, and leaves these in w->slices. */
-static void wasserstein_along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lanes,
-                                     double values[SLICES]) {
-  wasserstein_draw_slices(clouds->d, rng, lanes, w->direction, w->slices);
-  project_slices(clouds->d, clouds->n, clouds->x, w->slices, w->sorted_x);
-  project_slices(clouds->d, clouds->m, clouds->y, w->slices, w->sorted_y);
-  wasserstein_sort_slices(clouds->n, w->sorted_x);
-  wasserstein_sort_slices(clouds->m, w->sorted_y);
-  find_slice_distances(clouds->n, w->sorted_x, clouds->m, w->sorted_y, values);
-}
-
-/* Returns the mean of W1 along `directions` directions of the stream. Writes the largest W1 to *largest, and
- * its direction to best[d]. */
+/* Returns the mean of W1 along `directions` directions of the stream, SLICES at a time. Writes the largest W1
+ * to *largest, and its direction to best[d]. */
 static double wasserstein_mean_of_slices(Wasserstein *w, const Clouds *clouds, int directions, Rng rng,
                                          double *largest, double *best) {
+  const int d = clouds->d, n = clouds->n, m = clouds->m;
   double sum = 0, values[SLICES];
-  ASSERT(clouds->d <= w->most_dimension && clouds->n <= w->most_points && clouds->m <= w->most_points &&
-         directions >= 1);
+  ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
   *largest = -1;
   for (int s = 0; s < directions; s += SLICES) {
     const int lanes = directions - s < SLICES ? directions - s : SLICES;
-    wasserstein_along_slices(w, clouds, &rng, lanes, values);
+    memset(w->slices, 0, (size_t)d * SLICES * sizeof *w->slices);
+    for (int lane = 0; lane < lanes; lane++) {
+      rng_normal(&rng, d, w->direction);
+      const double length = wasserstein_direction_norm(d, w->direction);
+      for (int k = 0; k < d; k++) w->slices[k * SLICES + lane] = w->direction[k] / length;
+    }
+    project_slices(d, n, clouds->x, w->slices, w->sorted_x);
+    project_slices(d, m, clouds->y, w->slices, w->sorted_y);
+    wasserstein_sort_slices(n, w->sorted_x);
+    wasserstein_sort_slices(m, w->sorted_y);
+    find_slice_distances(n, w->sorted_x, m, w->sorted_y, values);
     for (int lane = 0; lane < lanes; lane++) {
       sum += values[lane];
       if (values[lane] <= *largest) continue;
       *largest = values[lane];
-      for (int k = 0; k < clouds->d; k++) best[k] = w->slices[k * SLICES + lane];
+      for (int k = 0; k < d; k++) best[k] = w->slices[k * SLICES + lane];
     }
   }
   return sum / directions;
