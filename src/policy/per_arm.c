@@ -22,14 +22,6 @@ typedef struct {
   int64_t *fallbacks; /* [B K] */
 } PerArm;
 
-static Status per_arm_policy_create_twin(Policy *self, PerArm *state) {
-  const Problem *problem = self->setup.problem;
-  const SamplerSetup few = policy_sampler_setup(&self->setup);
-  TRY(sampler_create(self->memory, self->method.sampler, &few, &state->moving));
-  TRY(history_create(self->memory, problem->d, few.runs, few.likelihood, &state->taken));
-  return history_reserve(&state->taken, problem->rounds);
-}
-
 static Status per_arm_policy_create(Policy *self) {
   Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
@@ -49,7 +41,11 @@ static Status per_arm_policy_create(Policy *self) {
   sampler.first_run *= (uint32_t)arms;
   TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
                   &state->rule));
-  return self->method.sampler->carry ? per_arm_policy_create_twin(self, state) : STATUS_OK;
+  if (!self->method.sampler->carry) return STATUS_OK;
+  const SamplerSetup few = policy_sampler_setup(setup);
+  TRY(sampler_create(memory, self->method.sampler, &few, &state->moving));
+  TRY(history_create(memory, setup->problem->d, few.runs, few.likelihood, &state->taken));
+  return history_reserve(&state->taken, setup->problem->rounds);
 }
 
 /* Adds the fallbacks of all arms to those of their runs and clears them. */

@@ -152,15 +152,10 @@ static Status policy_check_discount(const PolicyMethod *method, const Config *op
   return STATUS_OK;
 }
 
-static Status policy_check_network(const PolicyMethod *method, const Config *options) {
-  const int64_t *hidden;
-  if (!policy_has_network(method, options) || config_ints(options, "hidden", &hidden) < NETWORK_MAX_LAYERS)
-    return STATUS_OK;
-  return status_set(STATUS_INPUT, "hidden: a network has at most %d hidden layers", NETWORK_MAX_LAYERS - 1);
-}
-
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
-  TRY(policy_check_network(method, options));
+  const int64_t *hidden;
+  if (policy_has_network(method, options) && config_ints(options, "hidden", &hidden) >= NETWORK_MAX_LAYERS)
+    return status_set(STATUS_INPUT, "hidden: a network has at most %d hidden layers", NETWORK_MAX_LAYERS - 1);
   TRY(policy_check_posterior(method, options, problem));
   TRY(policy_check_discount(method, options, problem));
   const Likelihood likelihood = policy_likelihood(method, options, problem);

@@ -265,10 +265,15 @@ static void python_destroy(Policy *self) {
   if (state) python_policy_end_worker(&state->child, 0, NULL);
 }
 
-/* Sends what every run has observed since the last request, with rows of 0 for runs that have observed less
- * than others. */
-static void python_policy_send_rows(Python *state, const History *history) {
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+/* Asks the worker for theta[d, B max(M, 1)] after this many rounds. Sends what every run has observed since
+ * the last request, with rows of 0 for runs that have observed less than others. */
+static Status ask_worker(Policy *self, const History *history, int rounds, int draws, double *theta) {
+  Python *state = self->state;
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs,
+               lanes = runs * (size_t)(draws > 0 ? draws : 1);
+  const Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
+  char sentence[SENTENCE], where[40];
+  python_policy_send(&state->child, &request, sizeof request);
   for (; state->sent < history->rounds; state->sent++) {
     for (size_t b = 0; b < runs; b++) {
       double *row = state->row + b * (d + 1);
@@ -278,16 +283,6 @@ static void python_policy_send_rows(Python *state, const History *history) {
     }
     python_policy_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
   }
-}
-
-/* Asks the worker for theta[d, B max(M, 1)] after this many rounds. */
-static Status ask_worker(Policy *self, const History *history, int rounds, int draws, double *theta) {
-  Python *state = self->state;
-  const size_t d = (size_t)history->d, lanes = (size_t)history->runs * (size_t)(draws > 0 ? draws : 1);
-  const Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
-  char sentence[SENTENCE], where[40];
-  python_policy_send(&state->child, &request, sizeof request);
-  python_policy_send_rows(state, history);
   if (!python_policy_receive_answer(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer,
                                     sentence)) {
     snprintf(where, sizeof where, ", round %d", rounds + 1);

@@ -37,24 +37,21 @@ static Status ucb_policy_create(Policy *self) {
                       &state->ridge);
 }
 
-/* Computes the OFUL width, scaled by the option `width`. */
-static void confidence_width(const Policy *self, const World *world) {
-  Ucb *state = self->state;
-  int d = world->problem->d, runs = world->runs;
-  double scale = config_real(self->setup.options, "width"), rounds = world->problem->rounds;
-  double sigma = likelihood_noise(&world->problem->likelihood), *width = state->width;
-  world_longest_squares(world, width); /* L^2 */
-  for (int b = 0; b < runs; b++)
-    width[b] = scale * (sqrt(d) + sqrt(d * log((1 + rounds * width[b] / (sigma * sigma)) * rounds)));
-}
-
 static Status ucb_policy_choose(Policy *self, const World *world, const History *history, int *arm,
                                 int64_t *fallbacks) {
   Ucb *state = self->state;
-  int d = world->problem->d, runs = world->runs;
+  const Problem *problem = world->problem;
+  const int d = problem->d, runs = world->runs;
   ridge_update(&state->ridge, history, fallbacks);
-  if (world->round == 1 || world->problem->resample_arms) confidence_width(self, world);
-  for (int k = 0; k < world->problem->arms; k++) {
+  if (world->round == 1 || problem->resample_arms) { /* the OFUL width, scaled by the option `width` */
+    const double scale = config_real(self->setup.options, "width"), rounds = problem->rounds,
+                 sigma = likelihood_noise(&problem->likelihood);
+    double *width = state->width;
+    world_longest_squares(world, width); /* L^2 */
+    for (int b = 0; b < runs; b++)
+      width[b] = scale * (sqrt(d) + sqrt(d * log((1 + rounds * width[b] / (sigma * sigma)) * rounds)));
+  }
+  for (int k = 0; k < problem->arms; k++) {
     const double *features = world->features + (size_t)k * (size_t)d * (size_t)runs;
     for (int i = 0; i < d * runs; i++) state->phi[i] = features[i];
     linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_H^-1 */

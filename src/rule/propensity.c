@@ -7,43 +7,27 @@
 
 #include <math.h>
 
-/* The features of the arms of a run, and the draws by which each arm is weighed. */
-typedef struct {
-  const double *features, *theta;
-  size_t next_arm, next_entry; /* strides of features */
-  size_t theta_arm, theta_entry; /* strides of theta, in which draws are adjacent */
-} ArmDraws;
-
-/* Adds to count[K] the number of draws under which each arm is the best, the first on ties. */
-static void rule_count_best_arms(const ArmDraws *run, int draws, int arms, int d, double *count) {
+/* Adds to count[K] the number of draws under which each arm is the best, the first on ties, in run b of B;
+ * rule->theta has M draws for each run of the history. */
+static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, int arms, bool apart,
+                                 const double *features, double *count) {
+  const size_t d = (size_t)rule->sampler.d, k = apart ? (size_t)arms : 1, m = (size_t)draws,
+               of_history = (size_t)runs * k, first = (size_t)b * k;
   double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART];
   int best[RULE_PROPENSITY_PART];
-  for (int m = 0; m < draws; m++) top[m] = -INFINITY, best[m] = 0;
-  for (int k = 0; k < arms; k++) {
-    const double *features = run->features + (size_t)k * run->next_arm;
-    const double *theta = run->theta + (size_t)k * run->theta_arm;
-    for (int m = 0; m < draws; m++) index[m] = 0;
-    for (int i = 0; i < d; i++, features += run->next_entry, theta += run->theta_entry)
-      for (int m = 0; m < draws; m++) index[m] += *features * theta[m];
-    for (int m = 0; m < draws; m++) {
-      best[m] = index[m] > top[m] ? k : best[m];
-      top[m] = index[m] > top[m] ? index[m] : top[m];
+  for (size_t n = 0; n < m; n++) top[n] = -INFINITY, best[n] = 0;
+  for (int arm = 0; arm < arms; arm++) {
+    const double *phi = features + first + (size_t)arm * (apart ? 1 : d * (size_t)runs);
+    const double *theta = rule->theta + (first + (apart ? (size_t)arm : 0)) * m;
+    for (size_t n = 0; n < m; n++) index[n] = 0;
+    for (size_t i = 0; i < d; i++, phi += of_history, theta += of_history * m)
+      for (size_t n = 0; n < m; n++) index[n] += *phi * theta[n];
+    for (size_t n = 0; n < m; n++) {
+      best[n] = index[n] > top[n] ? arm : best[n];
+      top[n] = index[n] > top[n] ? index[n] : top[n];
     }
   }
-  for (int m = 0; m < draws; m++) count[best[m]]++;
-}
-
-/* Returns the arms of run b of B, with M draws for each run of the history. */
-static ArmDraws rule_arms_of_run(const Rule *rule, int b, int runs, int arms, bool apart, int draws,
-                                 const double *features) {
-  const size_t d = (size_t)rule->sampler.d, run = (size_t)b, k = apart ? (size_t)arms : 1,
-               of_history = (size_t)runs * k, m = (size_t)draws;
-  return (ArmDraws){.features = features + run * k,
-                    .next_arm = apart ? 1 : d * (size_t)runs,
-                    .next_entry = of_history,
-                    .theta = rule->theta + run * k * m,
-                    .theta_arm = apart ? m : 0,
-                    .theta_entry = of_history * m};
+  for (size_t n = 0; n < m; n++) count[best[n]]++;
 }
 
 /* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
@@ -64,10 +48,9 @@ static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t rou
                           .runs = rule->runs,
                           .rounds = rule->rounds};
     sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
-    for (int b = 0; b < runs; b++) {
-      const ArmDraws run = rule_arms_of_run(rule, b, runs, arms, apart, draws, features);
-      rule_count_best_arms(&run, draws, arms, rule->sampler.d, probability + (size_t)b * (size_t)arms);
-    }
+    for (int b = 0; b < runs; b++)
+      rule_count_best_arms(rule, b, runs, draws, arms, apart, features,
+                           probability + (size_t)b * (size_t)arms);
   }
   for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
 }
@@ -93,32 +76,27 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
   }
 }
 
-/* Computes probability[B, K]: 1 for the arm that the rule takes; with a posterior per arm, by the index[B K]
- * of all arms. */
-static void decide_arm(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
-                       const double *features, double *probability, int64_t *fallbacks) {
-  const int runs = history->runs / (apart ? arms : 1);
-  rule_choose(rule, history, round, choices, apart ? 1 : arms, features, rule->arm,
-              apart ? probability : NULL, fallbacks);
-  for (int b = 0; b < runs; b++) {
-    double *p = probability + (size_t)b * (size_t)arms;
-    int best = apart ? 0 : rule->arm[b];
-    for (int k = 1; k < arms && apart; k++)
-      if (p[k] > p[best]) best = k;
-    for (int k = 0; k < arms; k++) p[k] = k == best;
-  }
-}
-
 void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
                         const double *features, double *probability, int64_t *fallbacks) {
-  const size_t entries = (size_t)(history->runs / (apart ? arms : 1)) * (size_t)arms;
+  const int runs = history->runs / (apart ? arms : 1);
   ASSERT(rule->propensity_draws > 0);
-  if (rule->ops->needs & RULE_NEEDS_MOMENTS)
-    decide_arm(rule, history, round, choices, arms, apart, features, probability, fallbacks);
-  else if (rule->gaussian && arms == 2 && !apart)
+  if (rule->ops->needs & RULE_NEEDS_MOMENTS) {
+    /* 1 for the arm that the rule takes; with a posterior per arm, by the index[B K] of all arms. */
+    rule_choose(rule, history, round, choices, apart ? 1 : arms, features, rule->arm,
+                apart ? probability : NULL, fallbacks);
+    for (int b = 0; b < runs; b++) {
+      double *p = probability + (size_t)b * (size_t)arms;
+      int best = apart ? 0 : rule->arm[b];
+      for (int k = 1; k < arms && apart; k++)
+        if (p[k] > p[best]) best = k;
+      for (int k = 0; k < arms; k++) p[k] = k == best;
+    }
+  } else if (rule->gaussian && arms == 2 && !apart) {
     rule_weigh_two_arms(rule, history, features, probability, fallbacks);
-  else
+  } else {
     rule_weigh_by_draws(rule, history, round, arms, apart, features, probability, fallbacks);
+  }
+  const size_t entries = (size_t)runs * (size_t)arms;
   for (size_t i = 0; i < entries; i++)
     probability[i] = rule->floor + (1 - arms * rule->floor) * probability[i];
 }

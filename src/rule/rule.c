@@ -82,21 +82,6 @@ static int decision_rule_draws(const RuleOps *rule, const Config *options, bool 
   return (rule->needs & RULE_NEEDS_MOMENTS) && !closed ? (int)config_int(options, "rule_draws") : 1;
 }
 
-/* Returns whether the draws of a created rule are from one Gaussian, whose moments are in closed form. */
-static bool rule_draws_are_gaussian(const Rule *rule) {
-  const Sampler *sampler = &rule->sampler;
-  const Mixture *mixture = sampler->setup.prior->mixture;
-  return mixture && mixture->components == 1 && !sampler->guard && sampler->ops->exact &&
-         likelihood_is_conjugate(sampler->setup.likelihood) && sampler_has_moments(sampler->ops, true, true);
-}
-
-static Status rule_create_propensity(Arena *memory, const Config *options, Rule *self) {
-  self->propensity_draws = (int)config_int(options, "propensity_draws");
-  self->gaussian = rule_draws_are_gaussian(self);
-  ALLOCATE(memory, self->arm, self->sampler.setup.runs);
-  return STATUS_OK;
-}
-
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    bool propensity, Rule *out) {
   const Config *options = setup->options;
@@ -118,7 +103,13 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   TRY(rule_check(options, setup->likelihood));
   TRY(sampler_create(memory, method, &sampler, &out->sampler));
   ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
-  if (propensity) TRY(rule_create_propensity(memory, options, out));
+  if (propensity) {
+    const Mixture *mixture = setup->prior->mixture;
+    out->propensity_draws = (int)config_int(options, "propensity_draws");
+    out->gaussian = mixture && mixture->components == 1 && !out->sampler.guard && method->exact &&
+                    likelihood_is_conjugate(setup->likelihood) && sampler_has_moments(method, true, true);
+    ALLOCATE(memory, out->arm, runs);
+  }
   if (ops->needs & RULE_NEEDS_MOMENTS || out->gaussian) {
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);
