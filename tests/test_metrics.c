@@ -149,6 +149,24 @@ static void test_shift(void) {
   CU_ASSERT_EQUAL(wasserstein_max_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
 }
 
+/* Measures what needs only the covariances of two clouds in the plane. */
+static double of_covariances(Measure *measure, double *x, double *y) {
+  const Cloud first = {.covariance = x}, second = {.covariance = y};
+  double out;
+  CHECK_OK(measure(&(Comparison){.d = 2, .x = &first, .y = &second}, &out));
+  return out;
+}
+
+/* Measures what needs only the points of two clouds and the modes. */
+static double of_modes(Measure *measure, const Mixture *modes, int n, double *x, int m, double *y) {
+  const Cloud first = {.n = n, .theta = x}, second = {.n = m, .theta = y};
+  double work[40], out;
+  ASSERT(metric_work(modes->d, n > m ? n : m, modes->components) <= sizeof work / sizeof *work);
+  CHECK_OK(
+      measure(&(Comparison){.d = modes->d, .x = &first, .y = &second, .modes = modes, .work = work}, &out));
+  return out;
+}
+
 /* Checks moments of y = 2 x + (3, 4): four times the covariance of x. */
 static void test_moments(void) {
   enum { D = 2, N = 50 };
@@ -159,15 +177,15 @@ static void test_moments(void) {
   linalg_moments(D, N, x, mean, covariance);
   for (int k = 0; k < D * N; k++) y[k] = 2 * (x[k] - mean[k / N]) + mean[k / N] + (k < N ? 3 : 4);
   linalg_moments(D, N, y, mean_y, covariance_y);
-  CHECK_NEAR(metric_sd_ratio(D, covariance, covariance_y), 0.5, 1e-14);
+  CHECK_NEAR(of_covariances(measure_sd_ratio, covariance, covariance_y), 0.5, 1e-14);
   CHECK_NEAR(metric_mean_error(D, mean, mean_y), 5, 1e-14);
-  CHECK_NEAR(metric_covariance_error(D, covariance, covariance_y), 0.75, 1e-14);
-  CHECK_NEAR(metric_covariance_error(D, covariance_y, covariance), 3, 1e-13);
+  CHECK_NEAR(of_covariances(measure_covariance_error, covariance, covariance_y), 0.75, 1e-14);
+  CHECK_NEAR(of_covariances(measure_covariance_error, covariance_y, covariance), 3, 1e-13);
   /* Only off the diagonal: sqrt(50) over sqrt(25). The spread is the same. */
-  CHECK_NEAR(metric_covariance_error(D, full, diagonal), sqrt(2.0), 1e-14);
-  CHECK_NEAR(metric_sd_ratio(D, full, diagonal), 1, 0);
-  CU_ASSERT(isnan(metric_sd_ratio(D, full, none)));
-  CU_ASSERT(isnan(metric_covariance_error(D, full, none)));
+  CHECK_NEAR(of_covariances(measure_covariance_error, full, diagonal), sqrt(2.0), 1e-14);
+  CHECK_NEAR(of_covariances(measure_sd_ratio, full, diagonal), 1, 0);
+  CU_ASSERT(isnan(of_covariances(measure_sd_ratio, full, none)));
+  CU_ASSERT(isnan(of_covariances(measure_covariance_error, full, none)));
 }
 
 /* Returns the clouds of check_metric: order 0 as drawn, 1 with the points of x and y in reverse. */
@@ -238,15 +256,15 @@ static Mixture two_modes(Arena *memory, double weight, double mean, double varia
 /* Checks mode weights. 0.9 N(0, 1) + 0.1 N(2, 1) changes hands at 1 + log(9) / 2 = 2.0986. */
 static void test_mode_weights(void) {
   SCRATCH_ARENA(memory);
-  double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3}, work[3 * 5 + 2 * 3];
+  double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3};
   Mixture modes = two_modes(&memory, 0.9, 2, 1);
-  CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 5, y, work), 0.6 - 0.5, 1e-15);
-  CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 4, x, work), 0, 0);
-  CHECK_NEAR(metric_largest_mode(&modes, 5, y, work), 0.6, 1e-15);
+  CHECK_NEAR(of_modes(measure_mode_weight_error, &modes, 4, x, 5, y), 0.6 - 0.5, 1e-15);
+  CHECK_NEAR(of_modes(measure_mode_weight_error, &modes, 4, x, 4, x), 0, 0);
+  CHECK_NEAR(of_modes(measure_largest_mode, &modes, 4, x, 5, y), 0.6, 1e-15);
   /* 0.5 N(0, 1) + 0.5 N(0, 9): the narrow one has |x| < sqrt(9/4 log 3) = 1.57223. */
   modes = two_modes(&memory, 0.5, 0, 9);
   double inside[3] = {-1.572, 0, 1.572}, mixed[4] = {-1.573, 0.5, 1.573, 40};
-  CHECK_NEAR(metric_mode_weight_error(&modes, 3, inside, 4, mixed, work), 0.75, 1e-15);
+  CHECK_NEAR(of_modes(measure_mode_weight_error, &modes, 3, inside, 4, mixed), 0.75, 1e-15);
   /* Three corners in the plane; all points of x in the first, those of y in the others. */
   CHECK_OK(mixture_create(&memory, 2, 3, &modes));
   for (int c = 0; c < 3; c++) {
@@ -257,7 +275,7 @@ static void test_mode_weights(void) {
   }
   CHECK_OK(mixture_prepare(&modes));
   double first[4] = {0, 1, 0, -1}, others[6] = {9, 0, 1, 1, 9, 11};
-  CHECK_NEAR(metric_mode_weight_error(&modes, 2, first, 3, others, work), 1, 1e-15);
+  CHECK_NEAR(of_modes(measure_mode_weight_error, &modes, 2, first, 3, others), 1, 1e-15);
 }
 
 /* Checks ranks of draws 0 .. 9 on the first axis, their negatives on the second; equal values do not count as

@@ -1,16 +1,12 @@
-/* Moments, mode weights and ranks. */
+/* Moments, mode weights and ranks; and the metrics of the posterior study, each of which takes what it needs
+ * from a comparison. */
 #include "metric/draws.h"
 
 #include "io/io_dataset.h"
+#include "metric/metrics.h"
 
 #include <math.h>
 #include <string.h>
-
-static double metric_covariance_trace(int d, const double *matrix) {
-  double sum = 0;
-  for (size_t i = 0; i < (size_t)d; i++) sum += matrix[i * (size_t)d + i];
-  return sum;
-}
 
 /* Returns |x - y| of count elements, which lie `stride` and `other_stride` apart. */
 static double metric_strided_distance(size_t count, const double *x, size_t stride, const double *y,
@@ -23,21 +19,8 @@ static double metric_strided_distance(size_t count, const double *x, size_t stri
   return sqrt(squares);
 }
 
-double metric_sd_ratio(int d, const double *covariance_x, const double *covariance_y) {
-  double reference = metric_covariance_trace(d, covariance_y);
-  return reference > 0 ? sqrt(metric_covariance_trace(d, covariance_x) / reference) : NAN;
-}
-
 double metric_mean_error(int d, const double *mean_x, const double *mean_y) {
   return metric_strided_distance((size_t)d, mean_x, 1, mean_y, 1);
-}
-
-double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y) {
-  size_t elements = (size_t)d * (size_t)d;
-  double squares = 0;
-  for (size_t k = 0; k < elements; k++) squares += covariance_y[k] * covariance_y[k];
-  return squares > 0 ? metric_strided_distance(elements, covariance_x, 1, covariance_y, 1) / sqrt(squares)
-                     : NAN;
 }
 
 /* Computes fraction[C] of the points x[d, n] that belong to each component: a point belongs to the first
@@ -64,19 +47,6 @@ static void metric_mode_fractions(const Mixture *modes, int n, const double *x, 
   for (int i = 0; i < n; i++)
     if (which[i] >= 0) fraction[(int)which[i]]++;
   for (int c = 0; c < modes->components; c++) fraction[c] /= n;
-}
-
-double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
-                                double *work) {
-  double *of_x = work, *of_y = of_x + modes->components, *rest = of_y + modes->components;
-  metric_mode_fractions(modes, n, x, rest, of_x);
-  metric_mode_fractions(modes, m, y, rest, of_y);
-  return metric_total_variation(modes->components, of_x, of_y);
-}
-
-double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work) {
-  metric_mode_fractions(modes, n, x, work + modes->components, work);
-  return metric_largest(modes->components, work);
 }
 
 double metric_total_variation(int count, const double *p, const double *q) {
@@ -177,4 +147,98 @@ void metric_log_likelihoods(const History *history, int run, int n, const double
     history_log_likelihood(&twice, work, both, NULL);
     *log_likelihood = both[0];
   }
+}
+
+/* ---- the metrics of the list */
+
+enum { PROJECTIONS = 64 /* of the sliced distances */ };
+
+Status measure_emd(const Comparison *self, double *out) {
+  return emd_distance(self->emd, self->d, self->x->n, self->x->theta, self->y->n, self->y->theta, out);
+}
+
+Status measure_sliced_wasserstein(const Comparison *self, double *out) {
+  *out = wasserstein_sliced(self->wasserstein, self->d, self->x->n, self->x->theta, self->y->n,
+                            self->y->theta, PROJECTIONS, self->directions);
+  return STATUS_OK;
+}
+
+Status measure_max_sliced_wasserstein(const Comparison *self, double *out) {
+  *out = wasserstein_max_sliced(self->wasserstein, self->d, self->x->n, self->x->theta, self->y->n,
+                                self->y->theta, PROJECTIONS, self->directions);
+  return STATUS_OK;
+}
+
+/* Measures sqrt(trace cov(x) / trace cov(y)): below 1, draws are under-dispersed. NAN if y does not vary. */
+Status measure_sd_ratio(const Comparison *self, double *out) {
+  const size_t d = (size_t)self->d;
+  double of_x = 0, of_y = 0;
+  for (size_t i = 0; i < d; i++) {
+    of_x += self->x->covariance[i * d + i];
+    of_y += self->y->covariance[i * d + i];
+  }
+  *out = of_y > 0 ? sqrt(of_x / of_y) : NAN;
+  return STATUS_OK;
+}
+
+/* Measures the total variation, 1/2 sum_c |p_c - q_c|, between the fractions of x and y in each mode. */
+Status measure_mode_weight_error(const Comparison *self, double *out) {
+  const int modes = self->modes->components;
+  double *of_x = self->work, *of_y = of_x + modes, *rest = of_y + modes;
+  metric_mode_fractions(self->modes, self->x->n, self->x->theta, rest, of_x);
+  metric_mode_fractions(self->modes, self->y->n, self->y->theta, rest, of_y);
+  *out = metric_total_variation(modes, of_x, of_y);
+  return STATUS_OK;
+}
+
+Status measure_largest_mode(const Comparison *self, double *out) {
+  const int modes = self->modes->components;
+  metric_mode_fractions(self->modes, self->y->n, self->y->theta, self->work + modes, self->work);
+  *out = metric_largest(modes, self->work);
+  return STATUS_OK;
+}
+
+Status measure_mean_error(const Comparison *self, double *out) {
+  *out = metric_mean_error(self->d, self->x->mean, self->y->mean);
+  return STATUS_OK;
+}
+
+/* Measures |cov(x) - cov(y)| / |cov(y)|, Frobenius norms. NAN if y does not vary. */
+Status measure_covariance_error(const Comparison *self, double *out) {
+  const size_t elements = (size_t)self->d * (size_t)self->d;
+  const double *x = self->x->covariance, *y = self->y->covariance;
+  double squares = 0;
+  for (size_t k = 0; k < elements; k++) squares += y[k] * y[k];
+  *out = squares > 0 ? metric_strided_distance(elements, x, 1, y, 1) / sqrt(squares) : NAN;
+  return STATUS_OK;
+}
+
+Status measure_distance(const Comparison *self, double *out) {
+  *out = metric_distance(self->d, self->x->n, self->x->theta, self->truth);
+  return STATUS_OK;
+}
+
+/* Measures the rank along a random direction: in any direction ranks are uniform if the draws are exact. */
+Status measure_rank(const Comparison *self, double *out) {
+  Rng rng = self->directions;
+  rng_normal(&rng, self->d, self->work);
+  *out = metric_rank(self->d, self->x->n, self->x->theta, self->truth, self->work);
+  return STATUS_OK;
+}
+
+Status measure_rank_norm(const Comparison *self, double *out) {
+  double truth;
+  metric_norms(self->d, 1, self->truth, &truth);
+  metric_norms(self->d, self->x->n, self->x->theta, self->work);
+  *out = metric_below(self->x->n, self->work, truth);
+  return STATUS_OK;
+}
+
+Status measure_rank_log_likelihood(const Comparison *self, double *out) {
+  const int n = self->x->n;
+  double truth, *of_draws = self->work, *work = of_draws + n;
+  metric_log_likelihoods(self->history, self->run, 1, self->truth, &truth, work);
+  metric_log_likelihoods(self->history, self->run, n, self->x->theta, of_draws, work);
+  *out = metric_below(n, of_draws, truth);
+  return STATUS_OK;
 }

@@ -6,23 +6,8 @@
 #include "model/history/history.h"
 #include "model/mixture/mixture.h"
 
-/* Returns sqrt(trace cov(x) / trace cov(y)): below 1, draws are under-dispersed. NAN if y does not vary. */
-double metric_sd_ratio(int d, const double *covariance_x, const double *covariance_y);
-
 /* Returns |mean(x) - mean(y)|, Euclidean. */
 double metric_mean_error(int d, const double *mean_x, const double *mean_y);
-
-/* Returns |cov(x) - cov(y)| / |cov(y)|, Frobenius norms. NAN if y does not vary. */
-double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y);
-
-/* Returns the total variation, 1/2 sum_c |p_c - q_c|, between the fractions p of x and q of y that belong to
- * each component of `modes`: a point belongs to the component with the largest w_c N(theta; mu_c, Sigma_c).
- * work[3 max(n, m) + 2 C] is scratch. */
-double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
-                                double *work);
-
-/* Returns the largest of these fractions of x. work[3 n + C] is scratch. */
-double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work);
 
 /* Returns the total variation between fractions p and q; metric_largest returns the largest fraction. */
 double metric_total_variation(int count, const double *p, const double *q);

@@ -27,6 +27,6 @@ typedef struct {
 Status metric_dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out);
 void metric_dense_draws_destroy(DenseDraws *draws);
 
-/* Computes the same as metric_covariance_error (metric/draws.h), for x relative to y. */
+/* Computes the same as measure_covariance_error (metric/metrics.h), for x relative to y. */
 Status metric_dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x,
                                            const DenseDraws *y, double *out);

@@ -1,6 +1,6 @@
 /* The registry's list: one line for each metric of posterior draws. `name` is the curve in the results,
  * `word` the word of the key `metrics` that asks for it (several may share one); measure_NAME is defined in
- * measures.c, or in its own file. BESIDE: compares draws with exact ones; its curve NAME_floor compares a
+ * draws.c, or in its own file. BESIDE: compares draws with exact ones; its curve NAME_floor compares a
  * second set of exact draws with the first, which a perfect sampler reaches. EXACT: measures the exact draws
  * alone. ALONE: needs no exact draws. */
 #pragma once
