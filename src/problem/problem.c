@@ -2,7 +2,7 @@
 
 #include "core/special.h"
 #include "problem/problems.h"
-#include "rule/rule.h"
+#include "rule/rule_index.h"
 
 #include <string.h>
 
@@ -350,5 +350,6 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
 
 void world_greedy(const World *world, const double *theta, int *arm) {
   ASSERT(!world->problem->per_arm);
-  rule_best(world->problem->arms, world->problem->d, world->runs, world->features, theta, arm);
+  rule_index(world->problem->arms, world->problem->d, world->runs, world->features, theta, NULL, 0, arm,
+             NULL);
 }

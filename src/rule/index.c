@@ -13,10 +13,6 @@
 #include "rule/rule.h"
 #include "rule/rule_index.h"
 
-void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm) {
-  rule_index(arms, d, runs, features, theta, NULL, 0, arm, NULL);
-}
-
 static Status bayes_ucb_create(Rule *self) {
   if (self->horizon > 0 || !config_is(self->sampler.setup.options, "quantile", "auto")) return STATUS_OK;
   return status_set(STATUS_INPUT, "rule bayes_ucb needs to know how many choices there will be: set its "

@@ -98,6 +98,3 @@ void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apa
 
 /* Returns the floating-point operations of a round of one run: of the sampler, and of the choice. */
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms);
-
-/* Finds the arm with the highest phi' theta in each run, the first on ties: arm[B]; theta[d, B]. */
-void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm);

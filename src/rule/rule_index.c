@@ -4,8 +4,6 @@
 
 #include "core/matrix_tile.h"
 
-#include <stddef.h>
-
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
 /* Loads vector v of `count` runs; lanes beyond them are 0. */
