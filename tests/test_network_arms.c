@@ -4,8 +4,8 @@
 #include "network_reference.h"
 #include "sampler_fixture.h"
 
+#include "policy/policies.h"
 #include "policy/policy.h"
-#include "policy/policy_network_arms.h"
 #include "study/keys.h"
 #include "study/study_belief.h"
 

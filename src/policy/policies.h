@@ -29,3 +29,16 @@ extern const PolicyOps policy_per_arm;
 #define POLICY_DECLARE(name) extern const PolicyOps policy_##name;
 POLICY_LIST(POLICY_DECLARE)
 #undef POLICY_DECLARE
+
+/* The Thompson rule for a mean reward that is a network (thompson.c): the arm whose features give the largest
+ * output. */
+typedef struct {
+  NetworkShape shape;
+  int lanes; /* K rounded up to whole NETWORK_GRAINs */
+  float *theta, *features; /* [p] and [d, lanes], of several runs one after the other */
+  float *score, *workspace; /* [lanes], network_workspace: of one run */
+} NetworkArms;
+
+Status policy_network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
+/* Finds the best arm of each run, arm[B], the first on ties; theta[p, B]. */
+void policy_network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);

@@ -1,5 +1,4 @@
 #include "policy/policy.h"
-#include "io/config/config_rows.h"
 
 #include "policy/policies.h"
 #include "rule/rule.h"

@@ -2,22 +2,16 @@
  * runs of a block observed and returns one theta for each of them, or M draws in a study of posteriors. Each
  * block has its own process, which runs analysis/thompson/worker.py and starts with nothing in its memory, so
  * that its draws depend on no other block; its random numbers are named by (seed, first run, round). */
-#include "core/arena.h"
-#include "core/core_tick.h"
 #include "io/config/config_rows.h"
-#include "io/io_dataset.h"
 #include "policy/policy.h"
 #include "policy/python_worker.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

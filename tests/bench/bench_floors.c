@@ -8,7 +8,7 @@
 #include "core/simd_peak.h"
 #include "core/special.h"
 #include "model/prior/families.h"
-#include "policy/policy_network_arms.h"
+#include "policy/policies.h"
 #include "problem/problem_theta.h"
 #include "sampler/methods.h"
 
