@@ -19,18 +19,6 @@ static const char *const sources[] = {[LEARNED_FROM_THETA] = "theta",
                                       [LEARNED_FROM_ESTIMATES] = "estimates",
                                       [LEARNED_FROM_MEANS] = "posterior_means"};
 
-/* Returns the kind that a word names. Families of priors are fitted, and a word that is not known is the name
- * of a file. */
-static BeliefKind study_belief_kind_of_word(const char *word) {
-  static const struct {
-    const char *word;
-    BeliefKind kind;
-  } known[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING}, {"exact", BELIEF_EXACT}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (strcmp(word, known[i].word) == 0) return known[i].kind;
-  return study_candidates_family(word) ? BELIEF_FITTED : BELIEF_FILE;
-}
-
 /* Returns the word for the policy's prior: its option, or else the default of its method. A default that is
  * learned is replaced by prior.family, unless it is Gaussian by definition. */
 static const char *study_belief_prior_word(const Config *setting, const ConfigPolicy *policy,
@@ -79,15 +67,6 @@ static void study_belief_describe_past(const Config *setting, const Belief *beli
   fprintf(out, "\n");
 }
 
-/* Describes how candidates are judged. */
-static void study_belief_describe_judging(const Config *setting, const Belief *belief, FILE *out) {
-  int size[CANDIDATE_SIZES];
-  const int sizes = study_candidates_sizes(setting, size);
-  fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name, belief->likelihood.noise);
-  for (int s = 0; s < sizes; s++) fprintf(out, " %d", size[s]);
-  fprintf(out, "\n");
-}
-
 /* Hashes everything that a fitted prior depends on. */
 static Status study_belief_compute_hash(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
@@ -104,7 +83,14 @@ static Status study_belief_compute_hash(const Config *setting, const Problem *pr
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
   if (belief->learned_from != LEARNED_FROM_THETA) study_belief_describe_past(setting, belief, out);
-  if (belief->family == &prior_auto) study_belief_describe_judging(setting, belief, out);
+  if (belief->family == &prior_auto) { /* how candidates are judged */
+    int sizes[CANDIDATE_SIZES];
+    const int count = study_candidates_sizes(setting, sizes);
+    fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name,
+            belief->likelihood.noise);
+    for (int s = 0; s < count; s++) fprintf(out, " %d", sizes[s]);
+    fprintf(out, "\n");
+  }
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);
@@ -119,31 +105,8 @@ static LearnedFrom study_belief_learned_from(const Config *setting) {
   return (LearnedFrom)i;
 }
 
-/* Checks prior.learned_from: a prior that is given is not learned from anything. */
-static Status study_belief_check_source(const Config *setting) {
-  const char *family = config_text(setting, "prior.family");
-  if (study_belief_learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
-      study_candidates_family(family))
-    return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
-                    "learned; use prior.family: samples, gaussian or mixture",
-                    config_text(setting, "prior.learned_from"), family);
-}
-
 bool study_belief_takes_logs(const Belief *belief) {
   return belief->family->fit_logs_part || belief->family == &prior_auto;
-}
-
-/* Checks the contamination: if a family is fitted to logs, there are no samples to replace. */
-static Status study_belief_check_contamination(const Belief *belief) {
-  if (belief->fit.contamination == 0 || belief->learned_from != LEARNED_FROM_LOGS ||
-      !study_belief_takes_logs(belief))
-    return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "prior.contamination replaces training samples, but a %s prior is learned from logs "
-                    "without samples; use prior.guard",
-                    belief->family->name);
 }
 
 Status study_belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
@@ -158,7 +121,12 @@ Status study_belief_fit_prior(const Config *setting, const PriorOps *family, con
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
   } else {
     TRY(problem_past_check(problem));
-    TRY(study_belief_check_contamination(belief));
+    if (belief->fit.contamination > 0 && belief->learned_from == LEARNED_FROM_LOGS &&
+        study_belief_takes_logs(belief))
+      return status_set(STATUS_INPUT,
+                        "prior.contamination replaces training samples, but a %s prior is learned from logs "
+                        "without samples; use prior.guard",
+                        belief->family->name);
     belief->past_tasks = (int)config_int(setting, "prior.past_tasks");
   }
   return study_belief_compute_hash(setting, problem, belief);
@@ -192,17 +160,6 @@ static Status study_belief_first_guard_task(const Belief *belief, int64_t *out) 
       "prior.guard_tasks: prior.train_samples: all leaves no theta for other tasks; use a number");
 }
 
-/* Completes a belief, whose kind and fit are known, by adding the guard. */
-static Status study_belief_add_guard(const Config *setting, const ConfigPolicy *policy,
-                                     const Problem *problem, Belief *belief) {
-  int64_t first;
-  belief->guard = study_belief_guard_of_keys(setting, policy, belief->kind);
-  belief->past_observations = (int)config_int(setting, "prior.past_observations");
-  if (belief->guard.tasks == 0) return STATUS_OK;
-  TRY(problem_past_check(problem));
-  return study_belief_first_guard_task(belief, &first);
-}
-
 static Status study_belief_learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
   SCRATCH_ARENA(scratch);
   Logs tasks;
@@ -218,12 +175,48 @@ static Status study_belief_learn_guard(const Belief *belief, const Problem *prob
   return prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
 }
 
+/* Sets the kind of belief that a word names, and what belongs to it. Families of priors are fitted, and a
+ * word that is not known is the name of a file. */
+static Status study_belief_choose_kind(const Config *setting, const PolicyMethod *method, const char *word,
+                                       const Problem *problem, Belief *out) {
+  const PriorOps *family = study_candidates_family(word);
+  if (strcmp(word, "standard") == 0) {
+    out->kind = BELIEF_STANDARD;
+  } else if (strcmp(word, "ising") == 0) {
+    out->kind = BELIEF_ISING;
+  } else if (strcmp(word, "exact") == 0) {
+    out->kind = BELIEF_EXACT;
+    const Status status = problem_check_exact_prior(problem);
+    if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
+  } else if (!family) {
+    out->kind = BELIEF_FILE, out->file = word;
+  } else if (config_is(setting, "study", "stream")) {
+    out->kind = BELIEF_STANDARD, out->learns = true;
+  } else if (problem->ops->rewards) {
+    return status_set(STATUS_INPUT,
+                      "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; use "
+                      "prior: standard, or a prior file (thompson train --logs)",
+                      word, problem->ops->name);
+  } else if (family == &prior_auto && method->sampler != &sampler_auto) {
+    return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; use the policy auto");
+  } else {
+    return study_belief_fit_prior(setting, family, problem, out);
+  }
+  return STATUS_OK;
+}
+
 Status study_belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                            uint32_t replicate, Belief *out) {
   *out = (Belief){.kind = BELIEF_NONE};
   const PolicyMethod method = policy_named(policy->name);
+  const char *given = config_text(setting, "prior.family");
   if (!method.default_prior) return STATUS_OK;
-  TRY(study_belief_check_source(setting));
+  if (study_belief_learned_from(setting) != LEARNED_FROM_THETA && strcmp(given, "samples") != 0 &&
+      !study_candidates_family(given))
+    return status_set(STATUS_INPUT,
+                      "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
+                      "learned; use prior.family: samples, gaussian or mixture",
+                      config_text(setting, "prior.learned_from"), given);
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   Status status = schedule_check(&out->fit.schedule);
   if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
@@ -242,26 +235,13 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
   }
   if (!word)
     return status_set(STATUS_INPUT, "prior.family = file needs key 'prior.file', which is not given");
-  out->kind = study_belief_kind_of_word(word);
-  if (out->kind == BELIEF_FILE) out->file = word;
-  if (out->kind == BELIEF_EXACT) {
-    status = problem_check_exact_prior(problem);
-    if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
-  }
-  out->learns = out->kind == BELIEF_FITTED && config_is(setting, "study", "stream");
-  if (out->learns) out->kind = BELIEF_STANDARD;
-  if (out->kind == BELIEF_FITTED && problem->ops->rewards)
-    return status_set(STATUS_INPUT,
-                      "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; use "
-                      "prior: standard, or a prior file (thompson train --logs)",
-                      word, problem->ops->name);
-  if (out->kind == BELIEF_FITTED) {
-    const PriorOps *family = study_candidates_family(word);
-    if (family == &prior_auto && method.sampler != &sampler_auto)
-      return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; use the policy auto");
-    TRY(study_belief_fit_prior(setting, family, problem, out));
-  }
-  return study_belief_add_guard(setting, policy, problem, out);
+  TRY(study_belief_choose_kind(setting, &method, word, problem, out));
+  out->guard = study_belief_guard_of_keys(setting, policy, out->kind);
+  out->past_observations = (int)config_int(setting, "prior.past_observations");
+  if (out->guard.tasks == 0) return STATUS_OK;
+  int64_t first;
+  TRY(problem_past_check(problem));
+  return study_belief_first_guard_task(out, &first);
 }
 
 double study_belief_fit_cost(const Belief *belief, const Problem *problem) {
@@ -293,36 +273,28 @@ bool study_belief_is_file_name(const char *name) {
          strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 
-static Status study_belief_load_prior(Arena *memory, const Belief *belief, const Problem *problem,
-                                      Prior *out) {
-  TRY(prior_load(memory, belief->file, &belief->fit, out));
-  if (out->d == problem->d) return STATUS_OK;
-  int d = out->d;
-  return status_set(STATUS_INPUT, "%s: a prior in %d dimensions, but theta* has %d", belief->file, d,
-                    problem->d);
-}
-
-static Status study_belief_make_prior(Arena *memory, const Belief *belief, const Problem *problem,
-                                      const char *directory, Prior *out) {
-  char path[4096];
-  switch (belief->kind) {
-  case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
-  case BELIEF_STANDARD: return prior_standard(memory, problem->d, &belief->fit, out);
-  case BELIEF_WEIGHTS: return prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out);
-  case BELIEF_ISING: return prior_ising(memory, problem->d, &belief->fit, out);
-  case BELIEF_EXACT: return problem_exact_prior(memory, problem, &belief->fit, out);
-  case BELIEF_FILE: return study_belief_load_prior(memory, belief, problem, out);
-  case BELIEF_FITTED: break;
-  }
-  study_belief_path(belief, directory, sizeof path, path);
-  Status status = prior_load_own(memory, path, &belief->fit, out);
-  return status == STATUS_INPUT ? status_prefix(status, "remove this file and it will be fitted again: ")
-                                : status;
-}
-
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                           Prior *out) {
-  TRY(study_belief_make_prior(memory, belief, problem, directory, out));
+  char path[4096];
+  switch (belief->kind) {
+  case BELIEF_NONE: *out = (Prior){0}; break;
+  case BELIEF_STANDARD: TRY(prior_standard(memory, problem->d, &belief->fit, out)); break;
+  case BELIEF_WEIGHTS: TRY(prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out)); break;
+  case BELIEF_ISING: TRY(prior_ising(memory, problem->d, &belief->fit, out)); break;
+  case BELIEF_EXACT: TRY(problem_exact_prior(memory, problem, &belief->fit, out)); break;
+  case BELIEF_FILE:
+    TRY(prior_load(memory, belief->file, &belief->fit, out));
+    if (out->d != problem->d)
+      return status_set(STATUS_INPUT, "%s: a prior in %d dimensions, but theta* has %d", belief->file, out->d,
+                        problem->d);
+    break;
+  case BELIEF_FITTED:
+    study_belief_path(belief, directory, sizeof path, path);
+    const Status status = prior_load_own(memory, path, &belief->fit, out);
+    if (status == STATUS_INPUT)
+      return status_prefix(status, "remove this file and it will be fitted again: ");
+    TRY(status);
+  }
   out->guard = belief->guard;
   return belief->guard.tasks > 0 ? study_belief_learn_guard(belief, problem, out) : STATUS_OK;
 }
