@@ -1,8 +1,6 @@
 #include "study/keys.h"
 
 #include "io/config/config_rows.h"
-#include "model/history/likelihood.h"
-#include "problem/problem_theta.h"
 #include "problem/problems.h"
 #include "study/study.h"
 
@@ -81,14 +79,10 @@ const ConfigKey study_keys[] = {
           "one theta* for all arms; or per_arm: a theta* for each arm, and one context per round, the same "
           "for all arms"),
      .words = "shared per_arm"},
-    {.name = "problem.sample_sizes",
-     .type = KEY_INTS,
-     .minimum = 1,
-     .maximum = 10000000,
-     .fallback = "[1, 10, 50, 200, 1000]",
-     .words = "arms",
-     .help = "posterior study: numbers of observations at which draws are compared, in increasing order; "
-             "arms: only one number, that of the arms"},
+    {INTS("problem.sample_sizes", 1, 10000000, "[1, 10, 50, 200, 1000]",
+          "posterior study: numbers of observations at which draws are compared, in increasing order; "
+          "arms: only one number, that of the arms"),
+     .words = "arms"},
     {INT("feedback.batch", 1, 10000000, "1",
          "bandit study: rounds whose rewards arrive together, at the end of the last of them")},
     {INT("feedback.delay", 0, 1000000, "0",
@@ -110,15 +104,12 @@ const ConfigKey study_keys[] = {
     {INT("reference_draws", 2, 20000, "draws",
          "posterior study: exact posterior draws to compare with; draws: the same number"),
      .words = "draws", .fixed = true},
-    {.name = "metrics",
-     .type = KEY_WORDS,
-     .fallback = "[emd]",
-     .word = study_metric_name,
-     .help =
-         "posterior study: what is measured against the exact posterior; the ranks do not need it and work "
-         "with any prior and reward; log_concavity: of the start of tilted transport; bandit study: "
-         "optimal_arm_entropy, H(A*) before each round, prior_p_value, how surprising the history is under "
-         "the prior, and regret_floor, a lower bound on the mean regret of any policy (Gaussian rewards)"},
+    {WORDS("metrics", "[emd]",
+           "posterior study: what is measured against the exact posterior; the ranks do not need it and work "
+           "with any prior and reward; log_concavity: of the start of tilted transport; bandit study: "
+           "optimal_arm_entropy, H(A*) before each round, prior_p_value, how surprising the history is under "
+           "the prior, and regret_floor, a lower bound on the mean regret of any policy (Gaussian rewards)"),
+     .word = study_metric_name},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
@@ -127,12 +118,10 @@ const ConfigKey study_keys[] = {
          "rank or several"),
      .words = "auto"},
 
-    {.name = "estimators",
-     .type = KEY_WORDS,
-     .fallback = "[ips, snips, dr]",
-     .word = study_estimator_name,
-     .help = "replay study: estimators of a policy's value; ips, snips and dr evaluate a policy that learns "
-             "on one part of the events and is then frozen, replay one that learns as it goes"},
+    {WORDS("estimators", "[ips, snips, dr]",
+           "replay study: estimators of a policy's value; ips, snips and dr evaluate a policy that learns on "
+           "one part of the events and is then frozen, replay one that learns as it goes"),
+     .word = study_estimator_name},
     {REAL("train_fraction", 0, 0.999, "0.5",
           "replay study: random share of the events that a policy learns on before it is frozen")},
 

@@ -12,4 +12,5 @@
   .name = key, .type = KEY_INTS, .minimum = low, .maximum = high, .fallback = value, .help = text
 #define BOOL(key, value, text) .name = key, .type = KEY_BOOL, .fallback = value, .help = text
 #define WORD(key, value, text) .name = key, .type = KEY_WORD, .fallback = value, .help = text
+#define WORDS(key, value, text) .name = key, .type = KEY_WORDS, .fallback = value, .help = text
 #define TEXT(key, value, text) .name = key, .type = KEY_TEXT, .fallback = value, .help = text
