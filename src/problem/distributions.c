@@ -1,5 +1,4 @@
 /* The distributions of theta*: the six of Figures 2 and 4 of the DiffTS paper, and others. */
-#include "core/arena.h"
 #include "problem/problem_theta.h"
 #include "problem/rotation.h"
 

@@ -3,7 +3,6 @@
  * directions are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every
  * dimension. */
 #include "core/simd.h"
-#include "io/io_dataset.h"
 #include "problem/problems.h"
 
 #include <math.h>

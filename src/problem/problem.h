@@ -5,7 +5,6 @@
 #pragma once
 
 #include "core/dense.h"
-#include "model/history/likelihood.h"
 #include "problem/problem_theta.h"
 
 typedef struct Problem Problem;

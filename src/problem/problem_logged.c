@@ -4,7 +4,6 @@
 #include "problem/problem_logged.h"
 
 #include "core/linalg.h"
-#include "problem/problem.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* What the replay study needs from a log, and a table of rewards of every arm (problem/table.c) too. */
 #pragma once
 
-#include "io/io_dataset.h"
 #include "problem/problem.h"
 
 /* Returns the events of a problem of family `logged` or `table`, which owns them. */

@@ -3,7 +3,6 @@
  * runs; arms and noise are the problem's own, from streams that no run uses. */
 #pragma once
 
-#include "model/logs/logs.h"
 #include "problem/problem.h"
 
 /* Returns STATUS_INPUT, with a message, if the arms are made from theta*, since then they cannot be taken at

@@ -3,8 +3,6 @@
 #include "core/lanes.h"
 
 #include <limits.h>
-#include <math.h>
-#include <string.h>
 
 const char *problem_theta_name(int index) { return theta_distributions[index].name; }
 

@@ -1,12 +1,10 @@
 /* The bandit study: full simulations of a contextual bandit, cumulative regret by round (DiffTS paper,
  * Section 6). */
 #include "core/clock.h"
-#include "policy/policy.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/watch.h"
 #include "study/feedback.h"
 #include "study/regret_floor.h"
-#include "study/study.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,19 +23,6 @@ typedef struct {
 static bool study_best_arm_known(const PolicyMethod *method, const Config *options, const Problem *problem) {
   return method->sampler && !problem->per_arm && !config_is(options, "posterior", "per_arm") &&
          !config_is(options, "model", "network");
-}
-
-/* Creates the measurement for a policy whose entropy can be known, with `draws` posterior draws per run. */
-static Status study_best_arm_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup,
-                                    int draws, OptimalArm *out) {
-  const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
-  SamplerSetup sampler = policy_sampler_setup(setup);
-  sampler.draws = draws;
-  ALLOCATE(memory, out->theta, d * runs * (size_t)draws);
-  ALLOCATE(memory, out->one, d * runs);
-  ALLOCATE_ARRAYS(memory, runs, out->arm, out->ignored);
-  ALLOCATE(memory, out->count, (size_t)setup->problem->arms * runs);
-  return sampler_create(memory, method->sampler, &sampler, &out->sampler);
 }
 
 /* Computes entropy[b stride] for each run b: the entropy, in nats, of the best arm in world->round given the
@@ -121,8 +106,9 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
   const int draws = (int)config_int(setting, "draws");
   double *theta = NULL;
   TRY(problem_create(setting, &block->problem));
+  const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
   if (task->world) {
-    ALLOCATE(memory, theta, block->problem.d * task->runs);
+    ALLOCATE(memory, theta, d * runs);
     study_draw_task_theta(study, task, 0, theta);
   }
   TRY(world_create_given(&block->problem, task->replicate, task->first_run, task->runs, theta,
@@ -131,13 +117,22 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
   TRY(feedback_create(memory, setting, &block->problem, task->first_run, task->runs, &block->feedback));
   block->discount = policy_discount(chosen->options);
   block->logged = config_bool(setting, "event_log");
-  if (block->logged) ALLOCATE(memory, block->probability, (size_t)task->runs * (size_t)block->problem.arms);
+  if (block->logged) ALLOCATE(memory, block->probability, runs * (size_t)block->problem.arms);
   PolicySetup setup = study_policy_setup(study, task, &block->problem, prior, tick);
   setup.likelihood = &block->likelihood, setup.weighs = block->logged;
   TRY(policy_begin(memory, &method, &setup, &block->history, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
   block->known = block->asked && study_best_arm_known(&method, chosen->options, &block->problem);
-  if (block->known) TRY(study_best_arm_create(memory, &method, &setup, draws, &block->optimal));
+  if (block->known) {
+    OptimalArm *optimal = &block->optimal;
+    SamplerSetup sampler = policy_sampler_setup(&setup);
+    sampler.draws = draws;
+    ALLOCATE(memory, optimal->theta, d * runs * (size_t)draws);
+    ALLOCATE(memory, optimal->one, d * runs);
+    ALLOCATE_ARRAYS(memory, runs, optimal->arm, optimal->ignored);
+    ALLOCATE(memory, optimal->count, (size_t)block->problem.arms * runs);
+    TRY(sampler_create(memory, method.sampler, &sampler, &optimal->sampler));
+  }
   block->doubted = study_measures(study, "prior_p_value");
   if (block->doubted && block->discount == 1 &&
       study_best_arm_known(&method, chosen->options, &block->problem) &&
@@ -149,8 +144,8 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
     TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
   block->floored = study_measures(study, "regret_floor") && !result->has_shared;
   if (block->floored) TRY(regret_floor_create(memory, &block->problem, task, &block->floor));
-  ALLOCATE_ARRAYS(memory, task->runs, block->arm, block->reward, block->regret);
-  ALLOCATE(memory, block->phi, block->problem.d * task->runs);
+  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret);
+  ALLOCATE(memory, block->phi, d * runs);
   return STATUS_OK;
 }
 

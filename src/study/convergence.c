@@ -15,7 +15,6 @@
 #include "study/study.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What a convergence study accepts, and what it sets itself. Everything else is refused, because it would

@@ -8,7 +8,6 @@
  * round and waits `delay` rounds on average; no two arrive in the same round. */
 #pragma once
 
-#include "core/arena.h"
 #include "problem/problem.h"
 
 /* What B runs learn at a time: arm[B], phi[d, B] and y[B]. If nothing arrives for a run, its arm is negative

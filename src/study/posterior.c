@@ -18,8 +18,6 @@
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
-#include <math.h>
-
 /* Returns M; study_posterior_reference_draws returns R. */
 int study_posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
 int study_posterior_reference_draws(const Config *setting) {
@@ -177,23 +175,6 @@ static void study_posterior_block_destroy(Block *block) {
   problem_destroy(&block->problem);
 }
 
-/* Adds one more observation to every run: of a random arm, or of the next one in order. */
-static void study_add_observation(Block *block, uint32_t round, int64_t *fallbacks) {
-  const Task *task = block->task;
-  world_advance(&block->world, round);
-  for (int b = 0; b < task->runs; b++) {
-    Rng rng = {.key = rng_key(block->study->seed, RNG_HISTORY),
-               .run = task->first_run + (uint32_t)b,
-               .round = round};
-    block->arm[b] = block->problem.arms_in_order ? (int)((round - 1) % (uint32_t)block->problem.arms)
-                                                 : (int)rng_index(&rng, (uint64_t)block->problem.arms);
-  }
-  world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-  history_record(&block->history, block->arm, block->phi, block->reward);
-  if (block->seen == &block->own) history_record(&block->own, block->arm, block->phi, block->reward);
-  if (!block->policy.ops) sampler_observe(&block->sampler, block->seen, fallbacks);
-}
-
 static void study_draw_with_sampler(const Block *block, const Draws *draws, Sampler *sampler,
                                     const History *history, uint32_t round, int64_t *fallbacks) {
   const RngLanes rng = rng_lanes(rng_key(block->study->seed, draws->purpose), block->task->first_run,
@@ -292,13 +273,23 @@ static Status study_posterior_run(const Study *study, const Task *task, const Pr
   SCOPED(Block, block, study_posterior_block_destroy);
   const Config *setting = study->file->settings[task->setting];
   const int last = study_posterior_last_size(setting);
+  const RngKey key = rng_key(study->seed, RNG_HISTORY);
   double spent = 0; /* CPU seconds of the sampler alone */
   TRY(study_posterior_block_create(&memory, study, task, prior, result, tick, &block));
   for (int k = 1, point = 0; k <= last; k++) {
     const uint32_t round = (uint32_t)k;
     const bool at_size = k == study_posterior_size(setting, point);
     const double start = clock_cpu();
-    study_add_observation(&block, round, result->fallbacks);
+    world_advance(&block.world, round);
+    for (int b = 0; b < task->runs; b++) { /* a random arm, or the next one in order */
+      Rng rng = {.key = key, .run = task->first_run + (uint32_t)b, .round = round};
+      block.arm[b] = block.problem.arms_in_order ? (int)((round - 1) % (uint32_t)block.problem.arms)
+                                                 : (int)rng_index(&rng, (uint64_t)block.problem.arms);
+    }
+    world_play(&block.world, block.arm, block.phi, block.reward, block.regret);
+    history_record(&block.history, block.arm, block.phi, block.reward);
+    if (block.seen == &block.own) history_record(&block.own, block.arm, block.phi, block.reward);
+    if (!block.policy.ops) sampler_observe(&block.sampler, block.seen, result->fallbacks);
     if (at_size && block.policy.ops)
       TRY(block.policy.ops->draw(&block.policy, block.seen, block.draws.theta));
     else if (at_size)

@@ -6,7 +6,6 @@
  * (sampler/diagonal.h), and one product rotates the draws back. Draws are matrices on the same grid, and are
  * measured there (metric/metric_dense_draws.h); exact draws and floors are made once for all policies.
  * Vectors are the same on all ranks. */
-#include "core/arena.h"
 #include "core/clock.h"
 #include "metric/draws.h"
 #include "metric/metric_dense_draws.h"
@@ -15,7 +14,6 @@
 #include "study/studies.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- one run */

@@ -3,8 +3,6 @@
 #include "core/special.h"
 #include "model/prior/prior_grid.h"
 
-#include <math.h>
-
 static Status regret_floor_refuse(const char *why) {
   return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
 }

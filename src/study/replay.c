@@ -17,7 +17,6 @@
  * has the estimate, the effective sample size, the mean weight, and the estimates from ESTIMATES_RESAMPLES
  * bootstrap samples, which are the same in every run. Streams of these samples: (EVENTS, PICK), run = the
  * sample. */
-#include "core/arena.h"
 #include "core/clock.h"
 #include "problem/problem_logged.h"
 #include "study/estimates.h"

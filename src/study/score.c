@@ -2,12 +2,9 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "io/io_dataset.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
 #include "sampler/methods.h"
-
-#include <math.h>
 
 enum { SETS = 4 /* of M exact draws, per history */ };
 

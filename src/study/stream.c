@@ -9,7 +9,6 @@
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "model/prior/prior_online.h"
-#include "policy/policy.h"
 #include "study/study.h"
 
 #include <math.h>
@@ -57,21 +56,6 @@ static void study_stream_bandits_destroy(Bandits *self) {
   world_destroy(&self->world);
 }
 
-static Status study_stream_bandits_create(Arena *memory, const Streams *self, Stretch at, const Prior *prior,
-                                          Bandits *out) {
-  const Problem *problem = &self->problem[study_stream_world_of_bandit(self, at.first)];
-  const Task bandits = {.policy = self->task->policy,
-                        .first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first,
-                        .runs = at.count};
-  PolicySetup setup = study_policy_setup(self->study, &bandits, problem, prior, self->tick);
-  setup.likelihood = &self->likelihood;
-  ALLOCATE_ARRAYS(memory, at.count, out->arm, out->fallbacks, out->reward, out->regret);
-  ALLOCATE(memory, out->phi, problem->d * at.count);
-  ALLOCATE(memory, out->x, problem->d);
-  TRY(world_create(problem, self->task->replicate, bandits.first_run, at.count, &out->world));
-  return policy_begin(memory, &self->method, &setup, &out->history, &out->policy);
-}
-
 /* Plays a stretch: regret[count]. The learner, which may be NULL, is shown what the policy sees. */
 static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *prior, Online *learner,
                                         double *regret, int64_t *fallbacks) {
@@ -79,7 +63,17 @@ static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *
   SCOPED(Bandits, now, study_stream_bandits_destroy);
   const double discount = policy_discount(self->chosen->options);
   const int base = learner ? learner->logs.tasks : 0;
-  TRY(study_stream_bandits_create(&memory, self, at, prior, &now));
+  const Problem *problem = &self->problem[study_stream_world_of_bandit(self, at.first)];
+  const Task bandits = {.policy = self->task->policy,
+                        .first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first,
+                        .runs = at.count};
+  PolicySetup setup = study_policy_setup(self->study, &bandits, problem, prior, self->tick);
+  setup.likelihood = &self->likelihood;
+  ALLOCATE_ARRAYS(&memory, at.count, now.arm, now.fallbacks, now.reward, now.regret);
+  ALLOCATE(&memory, now.phi, problem->d * at.count);
+  ALLOCATE(&memory, now.x, problem->d);
+  TRY(world_create(problem, self->task->replicate, bandits.first_run, at.count, &now.world));
+  TRY(policy_begin(&memory, &self->method, &setup, &now.history, &now.policy));
   memset(regret, 0, (size_t)at.count * sizeof *regret);
   for (int k = 1; k <= self->problem->rounds; k++) {
     world_advance(&now.world, (uint32_t)k);
@@ -147,27 +141,11 @@ static Status study_stream_learn_pooled(const Online *learner) {
   return mixture_prepare(&now);
 }
 
-/* Creates the prior from what is learned, or from its moments if the sampler needs a single Gaussian. */
-static Status study_stream_create_prior(Arena *memory, const Streams *self, const Mixture *learned,
-                                        Prior *out) {
-  Mixture one;
-  if (self->method.sampler->needs & NEEDS_GAUSSIAN) {
-    TRY(mixture_create(memory, learned->d, 1, &one));
-    one.weight[0] = 1;
-    mixture_moments(learned, one.mean, one.covariance);
-    TRY(mixture_prepare(&one));
-    learned = &one;
-  }
-  TRY(prior_from_mixture(memory, learned, &self->belief.fit, out));
-  out->guard = self->belief.guard;
-  return STATUS_OK;
-}
-
 /* Plays a stream whose prior is learned along the way, starting with N(0, I) or N(0, 4 I). */
 static Status study_stream_play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   Online learner;
-  Mixture start;
+  Mixture start, one;
   const int d = self->problem->d, most = config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1;
   const bool never = config_is(self->setting, "stream.learn", "none"),
              pooled = config_is(self->setting, "stream.learn", "pooled");
@@ -180,9 +158,18 @@ static Status study_stream_play_learning(Streams *self, uint32_t stream, double 
   learner.in_order = true;
   for (int j = 0, count; j < self->tasks; j += count) {
     SCRATCH_ARENA(scratch);
+    const Mixture *learned = &learner.now;
     Prior prior;
     count = study_stream_stretch_length(self, j, self->every);
-    TRY(study_stream_create_prior(&scratch, self, &learner.now, &prior));
+    if (self->method.sampler->needs & NEEDS_GAUSSIAN) { /* a single one, with the moments of the mixture */
+      TRY(mixture_create(&scratch, d, 1, &one));
+      one.weight[0] = 1;
+      mixture_moments(learned, one.mean, one.covariance);
+      TRY(mixture_prepare(&one));
+      learned = &one;
+    }
+    TRY(prior_from_mixture(&scratch, learned, &self->belief.fit, &prior));
+    prior.guard = self->belief.guard;
     TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner,
                                   regret + j, fallbacks));
     if (!never && (j + count) % self->every == 0)

@@ -2,7 +2,6 @@
  * these tasks, if the family can be fitted to those. */
 #pragma once
 
-#include "model/prior/prior.h"
 #include "study/study_belief.h"
 
 /* Creates the data for a fitted belief, which must outlive them. `base` is the prior of

@@ -7,7 +7,6 @@
  * its own theta*, drawn from the prior, and the number of observations of its group. */
 #pragma once
 
-#include "io/digest.h"
 #include "model/history/history.h"
 #include "problem/problem.h"
 

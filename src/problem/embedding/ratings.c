@@ -121,17 +121,6 @@ static Status ratings_parse_id(const Lines *lines, int column, const char *what,
   return STATUS_OK;
 }
 
-static Status ratings_parse_value(const Lines *lines, double *rating) {
-  const char *text = lines->field[lines->column[RATING]];
-  char value[SHOWN_SIZE + 4], *end;
-  bool plain = text[0] && text[strspn(text, "+-.0123456789eE")] == '\0';
-  *rating = plain ? strtod(text, &end) : NAN;
-  if (!plain || *end || !(fabs(*rating) <= MOST_RATING))
-    return LINE_ERROR(lines, "the rating is '%s'; a rating is a number from %g to %g",
-                      ratings_shown_text(text, value), -MOST_RATING, MOST_RATING);
-  return STATUS_OK;
-}
-
 static Status ratings_parse_line(Lines *lines, RatingLine *out) {
   TRY(ratings_split_line(lines));
   if (lines->fields == 0) lines->fields = lines->field_count == COLUMNS ? COLUMNS : COLUMNS + 1;
@@ -141,7 +130,14 @@ static Status ratings_parse_line(Lines *lines, RatingLine *out) {
                       lines->format->name);
   TRY(ratings_parse_id(lines, USER, "user", &out->user_id));
   TRY(ratings_parse_id(lines, ITEM, "item", &out->item_id));
-  return ratings_parse_value(lines, &out->value);
+  const char *text = lines->field[lines->column[RATING]];
+  char value[SHOWN_SIZE + 4], *end;
+  const bool plain = text[0] && text[strspn(text, "+-.0123456789eE")] == '\0';
+  out->value = plain ? strtod(text, &end) : NAN;
+  if (!plain || *end || !(fabs(out->value) <= MOST_RATING))
+    return LINE_ERROR(lines, "the rating is '%s'; a rating is a number from %g to %g",
+                      ratings_shown_text(text, value), -MOST_RATING, MOST_RATING);
+  return STATUS_OK;
 }
 
 /* Finds the columns in the header of a CSV file. */
