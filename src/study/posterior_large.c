@@ -4,17 +4,33 @@
  * = A' A / sigma^2 and the eigenvectors of Q, spread over ranks or held by the first (core/dense.h). b and
  * the means of the prior are rotated into the eigenbasis once; there every rank makes its share of the draws
  * (sampler/diagonal.h), and one product rotates the draws back. Draws are matrices on the same grid, and are
- * measured there (metric/metric_dense_draws.h); exact draws and floors are made once for all policies.
- * Vectors are the same on all ranks. */
+ * measured there; exact draws and floors are made once for all policies. Vectors are the same on all ranks.
+ * Covariances are d x d and are not formed: the inner product of those of two centred sets, X of n draws and
+ * Y of m, is |X' Y|^2 / (n m). */
 #include "core/clock.h"
 #include "metric/draws.h"
-#include "metric/metric_dense_draws.h"
 #include "model/prior/fit_keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
 #include <math.h>
 #include <string.h>
+
+/* What the metrics need from a set of draws. */
+typedef struct {
+  Arena memory;
+  DenseMatrix centred; /* [d, n], minus their mean */
+  double *mean; /* [d] */
+  double trace, square; /* of the covariance: its trace; the sum of its squared elements, if asked for */
+  double fraction[ISOTROPIC_COMPONENTS]; /* of the draws in each mode */
+  double distance, rank; /* mean distance to theta*; rank of theta* along the direction */
+} DenseDraws;
+
+static void study_large_draws_destroy(DenseDraws *draws) {
+  dense_matrix_destroy(&draws->centred);
+  arena_free(&draws->memory);
+  *draws = (DenseDraws){0};
+}
 
 /* ---- one run */
 
@@ -61,7 +77,7 @@ static Status study_large_create(const Study *study, const StudyLarge *large, co
 static void study_large_destroy(Large *self) {
   arena_free(&self->memory);
   dense_matrix_destroy(&self->basis);
-  metric_dense_draws_destroy(&self->reference);
+  study_large_draws_destroy(&self->reference);
   problem_destroy(&self->problem);
 }
 
@@ -119,29 +135,7 @@ static Status study_large_rotate_vectors(Large *self) {
   return status;
 }
 
-static Status study_large_begin_run(Large *self, uint32_t run) {
-  Rng direction = {.key = rng_key(self->study->seed, RNG_DIRECTION), .run = run, .round = self->round};
-  self->run = run;
-  rng_normal(&direction, self->problem.d, self->direction);
-  dense_matrix_destroy(&self->basis);
-  metric_dense_draws_destroy(&self->reference);
-  TRY(study_large_draw_problem(self));
-  const double start = clock_wall();
-  TRY(dense_eigen(self->large->dense, &self->basis, self->q));
-  for (int i = 0; i < self->problem.d; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
-  self->large->stage("its eigenvectors", clock_wall() - start);
-  return study_large_rotate_vectors(self);
-}
-
 /* ---- draws */
-
-static DenseMeasure study_large_measure_of_run(const Large *self) {
-  return (DenseMeasure){.dense = self->large->dense,
-                        .modes = &self->problem.theta.isotropic,
-                        .truth = self->truth,
-                        .direction = self->direction,
-                        .covariance = study_measures(self->study, "moments")};
-}
 
 /* Computes theta[d, n] = U x, where a sampler draws x[d, n] from the streams of `purpose`; in each round
  * every rank draws some of the columns. The caller destroys theta, also after a failure. */
@@ -176,26 +170,93 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   return STATUS_OK;
 }
 
-/* Makes R exact draws, and measures them. The caller must call metric_dense_draws_destroy, also after a
+/* ---- metrics */
+
+/* For each draw: its component, its distance to theta*, and whether it is below theta* along the direction.
+ */
+enum { OF_COMPONENT, OF_DISTANCE, OF_RANK, OF_DRAW };
+
+/* Computes values[OF_DRAW, n] for this rank's columns x[d, count]. */
+static void study_large_measure_columns(const Large *self, DenseColumns columns, int n, const double *x,
+                                        double *values) {
+  const size_t d = (size_t)self->problem.d, count = (size_t)columns.count, all = (size_t)n;
+  int component[DENSE_COLUMNS];
+  double square[DENSE_COLUMNS] = {0}, above[DENSE_COLUMNS] = {0};
+  if (count == 0) return;
+  denoiser_isotropic_nearest(&self->problem.theta.isotropic, columns.count, x, component);
+  for (size_t i = 0; i < d; i++)
+    for (size_t k = 0; k < count; k++) {
+      const double step = x[i * count + k] - self->truth[i];
+      square[k] += step * step;
+      above[k] += self->direction[i] * step;
+    }
+  values += columns.first;
+  for (size_t k = 0; k < count; k++) {
+    values[OF_COMPONENT * all + k] = component[k];
+    values[OF_DISTANCE * all + k] = sqrt(square[k]);
+    values[OF_RANK * all + k] = above[k] < 0;
+  }
+}
+
+/* Computes |X' Y|^2 / (n m) of centred draws. */
+static Status study_large_covariance_product(const Large *self, const DenseMatrix *x, const DenseMatrix *y,
+                                             double *out) {
+  const Dense *dense = self->large->dense;
+  SCOPED(DenseMatrix, product, dense_matrix_destroy);
+  TRY(dense_matrix_create(dense, x->columns, y->columns, &product));
+  dense_multiply(dense, 1, true, x, false, y, &product);
+  *out = dense_square(dense, &product) / ((double)x->columns * y->columns);
+  return STATUS_OK;
+}
+
+/* Measures theta[d, n] and takes ownership of it, also after a failure. Every rank measures its columns; sums
+ * are taken in the order of draws, so that they do not depend on which rank measured what. The caller must
+ * call study_large_draws_destroy. */
+static Status study_large_measure_draws(const Large *self, DenseMatrix *theta, DenseDraws *out) {
+  const Dense *dense = self->large->dense;
+  const int d = theta->rows, n = theta->columns;
+  double *values, *x = self->lanes, *work = x + (size_t)d * (size_t)self->most_columns;
+  int count[ISOTROPIC_COMPONENTS] = {0};
+  *out = (DenseDraws){.centred = *theta};
+  *theta = (DenseMatrix){0};
+  TRY(dense_agree(
+      dense, arena_new(&out->memory, (void **)&values, OF_DRAW * (size_t)n + (size_t)d, sizeof *values)));
+  out->mean = values + OF_DRAW * n;
+  for (int round = 0; round < dense_rounds(dense, n); round++) {
+    dense_get_columns(dense, round, &out->centred, work, x);
+    study_large_measure_columns(self, dense_columns(dense, n, round, dense->rank), n, x, values);
+  }
+  dense->sum(OF_DRAW * (size_t)n, values);
+  for (int k = 0; k < n; k++) {
+    count[(int)values[OF_COMPONENT * n + k]]++;
+    out->distance += values[OF_DISTANCE * n + k];
+    out->rank += values[OF_RANK * n + k];
+  }
+  out->distance /= n;
+  for (int c = 0; c < self->problem.theta.isotropic.components; c++) out->fraction[c] = (double)count[c] / n;
+  dense_centre(dense, &out->centred, out->mean);
+  out->trace = dense_square(dense, &out->centred) / n;
+  if (!study_measures(self->study, "moments")) return STATUS_OK;
+  return study_large_covariance_product(self, &out->centred, &out->centred, &out->square);
+}
+
+/* Makes R exact draws, and measures them. The caller must call study_large_draws_destroy, also after a
  * failure. */
 static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
-  const DenseMeasure measure = study_large_measure_of_run(self);
   int64_t ignored = 0;
   SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   *out = (DenseDraws){0};
   TRY(study_large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
                        &theta));
-  return metric_dense_draws_create(&measure, &theta, out);
+  return study_large_measure_draws(self, &theta, out);
 }
 
-/* ---- metrics */
-
 /* Computes values[CURVES] of x in comparison with the exact draws; for a floor, x is the second set of exact
- * draws. */
+ * draws. The error of the covariance is relative, in Frobenius norms. */
 static Status study_large_compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
-  const DenseMeasure measure = study_large_measure_of_run(self);
   const DenseDraws *y = &self->reference;
-  const int modes = measure.modes->components;
+  const int modes = self->problem.theta.isotropic.components;
+  double both;
   values[CURVE_distance + floor] = x->distance;
   if (!floor) values[CURVE_rank] = x->rank, values[CURVE_ess] = NAN;
   if (!(self->needs & POSTERIOR_NEEDS_REFERENCE)) return STATUS_OK;
@@ -203,20 +264,9 @@ static Status study_large_compare(const Large *self, bool floor, const DenseDraw
   values[CURVE_mode_weight_error + floor] = metric_total_variation(modes, x->fraction, y->fraction);
   values[CURVE_mean_error + floor] = metric_mean_error(self->problem.d, x->mean, y->mean);
   values[CURVE_largest_mode] = metric_largest(modes, y->fraction);
-  if (!measure.covariance) return STATUS_OK;
-  return metric_dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
-}
-
-/* Makes the exact draws, and measures the floor with a second set of them. */
-static Status study_large_draw_reference(Large *self) {
-  const double start = clock_wall();
-  SCOPED(DenseDraws, others, metric_dense_draws_destroy);
-  if (self->needs & POSTERIOR_NEEDS_REFERENCE) TRY(study_large_draw_exact(self, RNG_EXACT, &self->reference));
-  if (self->needs & POSTERIOR_NEEDS_FLOOR) {
-    TRY(study_large_draw_exact(self, RNG_FLOOR, &others));
-    TRY(study_large_compare(self, true, &others, self->floor));
-  }
-  self->large->stage("exact draws", clock_wall() - start);
+  if (!study_measures(self->study, "moments")) return STATUS_OK;
+  TRY(study_large_covariance_product(self, &x->centred, &y->centred, &both));
+  values[CURVE_covariance_error + floor] = sqrt(fmax(x->square - 2 * both + y->square, 0) / y->square);
   return STATUS_OK;
 }
 
@@ -232,13 +282,12 @@ static double study_cpu_of_ranks(const Large *self) {
 /* Draws with one policy for run b of its block, and measures and stores its curves. */
 static Status study_large_run_policy(Large *self, const Task *task, int b, TaskResult *result) {
   const ConfigPolicy *policy = &self->study->file->policies[task->policy];
-  const DenseMeasure measure = study_large_measure_of_run(self);
   const double start = clock_wall(), before = study_cpu_of_ranks(self);
   double values[CURVES];
   const PolicyMethod method = policy_named(policy->name);
   Belief belief;
   SCOPED(DenseMatrix, theta, dense_matrix_destroy);
-  SCOPED(DenseDraws, draws, metric_dense_draws_destroy);
+  SCOPED(DenseDraws, draws, study_large_draws_destroy);
   TRY(study_belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
   Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
@@ -246,7 +295,7 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   result->seconds[b] = study_cpu_of_ranks(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
-  TRY(metric_dense_draws_create(&measure, &theta, &draws));
+  TRY(study_large_measure_draws(self, &theta, &draws));
   TRY(study_large_compare(self, false, &draws, values));
   for (int c = 0; c < self->study->curve_count; c++) {
     const StudyCurve *curve = self->study->curves[c];
@@ -261,10 +310,28 @@ Status study_posterior_run_large(const Study *study, const StudyLarge *large, in
   SCOPED(Large, self, study_large_destroy);
   TRY(dense_agree(large->dense, study_large_create(study, large, tasks, &self)));
   for (int b = 0; b < tasks->runs; b++) {
+    self.run = tasks->first_run + (uint32_t)b;
+    Rng direction = {.key = rng_key(study->seed, RNG_DIRECTION), .run = self.run, .round = self.round};
+    rng_normal(&direction, self.problem.d, self.direction);
     const double before = study_cpu_of_ranks(&self);
-    TRY(study_large_begin_run(&self, tasks->first_run + (uint32_t)b));
+    dense_matrix_destroy(&self.basis);
+    study_large_draws_destroy(&self.reference);
+    TRY(study_large_draw_problem(&self));
+    double start = clock_wall();
+    TRY(dense_eigen(large->dense, &self.basis, self.q));
+    for (int i = 0; i < self.problem.d; i++) self.q[i] = fmax(self.q[i], 0); /* rounding */
+    large->stage("its eigenvectors", clock_wall() - start);
+    TRY(study_large_rotate_vectors(&self));
     const double shared = study_cpu_of_ranks(&self) - before;
-    TRY(study_large_draw_reference(&self));
+    start = clock_wall();
+    if (self.needs & POSTERIOR_NEEDS_REFERENCE)
+      TRY(study_large_draw_exact(&self, RNG_EXACT, &self.reference));
+    if (self.needs & POSTERIOR_NEEDS_FLOOR) {
+      SCOPED(DenseDraws, others, study_large_draws_destroy);
+      TRY(study_large_draw_exact(&self, RNG_FLOOR, &others));
+      TRY(study_large_compare(&self, true, &others, self.floor));
+    }
+    large->stage("exact draws", clock_wall() - start);
     for (int i = 0; i < count; i++) {
       if (!large->tick.tick(large->tick.context, (double)b / tasks->runs))
         return status_set(STATUS_STOPPED, "stopped after %d runs", b);
