@@ -19,21 +19,18 @@ static Status bayes_ucb_create(Rule *self) {
                                   "option horizon or a constant quantile");
 }
 
-/* Returns z_t. */
-static double bayes_ucb_width(const Rule *self, int choices) {
-  const Config *options = self->sampler.setup.options;
-  if (!config_is(options, "quantile", "auto")) {
-    const double quantile = config_real(options, "quantile");
-    return quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
-  }
-  const double left = choices < self->horizon ? self->horizon - choices : 0;
-  return special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
-}
-
 static void bayes_ucb_choose(const Rule *self, int runs, int choices, int arms, const double *features,
                              int *arm, double *top) {
-  rule_index(arms, self->sampler.d, runs, features, self->mean, self->covariance,
-             bayes_ucb_width(self, choices), arm, top);
+  const Config *options = self->sampler.setup.options;
+  const double left = choices < self->horizon ? self->horizon - choices : 0;
+  double z; /* z_t */
+  if (config_is(options, "quantile", "auto")) {
+    z = special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
+  } else {
+    const double quantile = config_real(options, "quantile");
+    z = quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
+  }
+  rule_index(arms, self->sampler.d, runs, features, self->mean, self->covariance, z, arm, top);
 }
 
 static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d + d * d); }

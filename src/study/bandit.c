@@ -85,18 +85,6 @@ static void study_draw_task_theta(const Study *study, const Task *task, uint32_t
   task->world->ops->sample(task->world, &rng, theta);
 }
 
-/* Changes theta* before round k if a change is due. */
-static void study_drift_theta(const Study *study, const Task *task, int k, Block *block) {
-  const int every = block->problem.drift_every;
-  if (every == 0 || k == 1 || (k - 1) % every > 0) return;
-  const uint32_t segment = (uint32_t)((k - 1) / every);
-  if (task->world)
-    study_draw_task_theta(study, task, segment, block->world.theta);
-  else
-    world_draw_theta(&block->world, segment);
-  world_theta_changed(&block->world);
-}
-
 static Status study_bandit_block_create(Arena *memory, const Study *study, const Task *task,
                                         const Prior *prior, Tick tick, const TaskResult *result,
                                         Block *block) {
@@ -206,25 +194,22 @@ static void study_measure_choice(const Study *study, Block *block, int k, TaskRe
   }
 }
 
-/* Measures the p-value of the prior after round k, NaN if it is not known. */
-static void study_measure_p_value(const Study *study, Block *block, int k, TaskResult *result) {
-  double *p_value = study_curve_of_name(study, result, "prior_p_value") + k - 1;
-  for (int b = 0; b < result->runs; b++)
-    p_value[b * result->points] =
-        block->alarm && study_judges_round(k, result->points)
-            ? alarm_p_value(block->alarm, &block->history, b, block->world.first_run + (uint32_t)b)
-            : NAN;
-}
-
 /* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3), and writes the
  * cumulative regret to curves[run, point]. */
 static Status study_bandit_simulate(const Study *study, const Task *task, Block *block, Tick tick,
                                     TaskResult *result) {
-  const int rounds = block->problem.rounds;
+  const int rounds = block->problem.rounds, every = block->problem.drift_every;
   World *world = &block->world;
   History *history = &block->history;
   for (int k = 1; k <= rounds; k++) {
-    study_drift_theta(study, task, k, block);
+    if (every > 0 && k > 1 && (k - 1) % every == 0) { /* theta* changes */
+      const uint32_t segment = (uint32_t)((k - 1) / every);
+      if (task->world)
+        study_draw_task_theta(study, task, segment, world->theta);
+      else
+        world_draw_theta(world, segment);
+      world_theta_changed(world);
+    }
     world_advance(world, (uint32_t)k);
     double start = clock_cpu();
     study_measure_before_choice(study, block, k, result);
@@ -246,7 +231,11 @@ static Status study_bandit_simulate(const Study *study, const Task *task, Block 
       if (block->known) sampler_observe(&block->optimal.sampler, history, block->optimal.ignored);
     }
     start = clock_cpu();
-    if (block->doubted) study_measure_p_value(study, block, k, result);
+    for (int b = 0; b < result->runs && block->doubted; b++) /* NaN if the p-value is not known */
+      study_curve_of_name(study, result, "prior_p_value")[b * result->points + k - 1] =
+          block->alarm && study_judges_round(k, result->points)
+              ? alarm_p_value(block->alarm, history, b, world->first_run + (uint32_t)b)
+              : NAN;
     block->aside += clock_cpu() - start;
     if (!core_tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);

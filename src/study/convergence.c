@@ -52,18 +52,6 @@ static bool study_admits_sampler(const SamplerOps *sampler) {
   return sampler && (sampler->gaussian || sampler->chain);
 }
 
-static Status study_refuse_method(void) {
-  char names[256] = "";
-  for (int i = 0; sampler_method(i); i++) {
-    const size_t length = strlen(names);
-    if (study_admits_sampler(sampler_method(i)))
-      snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "", sampler_name(i));
-  }
-  return status_set(STATUS_INPUT,
-                    "it does not step towards a target, and study convergence counts steps: use one of %s",
-                    names);
-}
-
 /* Returns whether the value of `key` is the default, or the one in `set` (NULL: none). Writes the value to
  * shown[SHOWN]. */
 static bool study_key_is_left_alone(const Config *config, const Config *defaults, const Config *set,
@@ -81,8 +69,16 @@ static bool study_key_is_left_alone(const Config *config, const Config *defaults
 static Status study_convergence_check_policy(const PolicyMethod *method, const Config *options) {
   SCRATCH_ARENA(scratch);
   Config *defaults, *set;
-  char shown[SHOWN];
-  if (!study_admits_sampler(method->sampler)) return study_refuse_method();
+  char shown[SHOWN], names[256] = "";
+  for (int i = 0; sampler_method(i); i++) {
+    const size_t length = strlen(names);
+    if (study_admits_sampler(sampler_method(i)))
+      snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "", sampler_name(i));
+  }
+  if (!study_admits_sampler(method->sampler))
+    return status_set(STATUS_INPUT,
+                      "it does not step towards a target, and study convergence counts steps: use one of %s",
+                      names);
   TRY(config_options(&scratch, "defaults", policy_keys(method->name), 0, NULL, &defaults));
   TRY(study_convergence_options(&scratch, options, &set));
   for (int i = 0; i < FIXED_OPTIONS; i++)
@@ -139,21 +135,6 @@ typedef struct {
   int waiting; /* runs that have not reached the target yet */
 } Block;
 
-static Status study_create_step_sampler(Arena *memory, const Study *study, const Task *task, Block *block) {
-  const ConfigPolicy *policy = &study->file->policies[task->policy];
-  TRY(study_convergence_options(memory, policy->options, &block->options));
-  PriorFit chain = fit_of_keys(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
-  TRY(prior_standard(memory, block->problem.d, &chain, &block->prior));
-  SamplerSetup setup = {.prior = &block->prior,
-                        .likelihood = &block->problem.likelihood,
-                        .runs = task->runs,
-                        .draws = 1,
-                        .seed = study->seed,
-                        .first_run = task->first_run,
-                        .options = block->options};
-  return sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler);
-}
-
 /* Learns the target: observing every arm once, without noise, gives A and A mu*. The evidence is this without
  * the prior's part of A. */
 static void study_learn_target(Block *block) {
@@ -184,7 +165,19 @@ static Status study_convergence_block_create(Arena *memory, const Study *study, 
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
-  TRY(study_create_step_sampler(memory, study, task, block));
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
+  const PriorFit chain =
+      fit_of_keys(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
+  TRY(study_convergence_options(memory, policy->options, &block->options));
+  TRY(prior_standard(memory, block->problem.d, &chain, &block->prior));
+  const SamplerSetup setup = {.prior = &block->prior,
+                              .likelihood = &block->problem.likelihood,
+                              .runs = task->runs,
+                              .draws = 1,
+                              .seed = study->seed,
+                              .first_run = task->first_run,
+                              .options = block->options};
+  TRY(sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler));
   const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
   ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
                   block->factor);
@@ -200,9 +193,6 @@ static void study_convergence_block_destroy(Block *block) {
   problem_destroy(&block->problem);
 }
 
-/* Returns whether the method is a chain, which has no Gaussian: that of its time average is used. */
-static bool study_method_is_chain(const Block *block) { return block->sampler.ops->chain; }
-
 /* Makes one step of the method; the state of a chain goes to theta. */
 static void study_step_method(Block *block, int64_t *fallbacks) {
   History *history = &block->history;
@@ -210,7 +200,7 @@ static void study_step_method(Block *block, int64_t *fallbacks) {
   history_set_evidence(history, k, k, block->evidence, block->vector);
   history->temper = 1.0 / k;
   sampler_observe(&block->sampler, history, fallbacks);
-  if (!study_method_is_chain(block)) return;
+  if (!block->sampler.ops->chain) return;
   const RngLanes rng =
       rng_lanes(block->key, block->task->first_run, block->task->runs, 1, (uint32_t)history->rounds);
   sampler_sample(&block->sampler, history, rng, 1, block->theta, fallbacks);
@@ -238,21 +228,6 @@ static void study_average_chain(size_t d, size_t runs, double count, const doubl
     }
 }
 
-/* Computes the KL divergence of every run after step k, and records which runs reach the target for the first
- * time. */
-static void study_compare_with_target(Block *block, int64_t k, double target_kl) {
-  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
-  memcpy(block->factor, block->covariance, d * d * runs * sizeof *block->factor);
-  metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
-  if (study_method_is_chain(block) && k <= block->problem.d) /* the covariance of so few states is singular */
-    for (size_t b = 0; b < runs; b++) block->kl[b] = NAN;
-  for (size_t b = 0; b < runs; b++)
-    if (!block->reached[b] && islessequal(block->kl[b], target_kl)) {
-      block->reached[b] = k;
-      block->waiting--;
-    }
-}
-
 /* Returns the next step whose divergence is stored: every step at first, then about 20 per factor of ten,
  * then the last. */
 static int64_t study_next_stored_step(int64_t k, int64_t last) {
@@ -270,8 +245,11 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
                                          double *spent) {
   enum { TICK = 1000 };
   const Sampler *sampler = &block->sampler;
+  const bool chain = sampler->ops->chain; /* it has no Gaussian: that of its time average is used */
+  const size_t d = (size_t)block->problem.d;
+  const int runs = result->runs;
   const double target_kl = config_real(setting, "target_kl");
-  const int64_t last = config_int(setting, "max_steps"), ignored = study_method_is_chain(block) ? BURN_IN : 0;
+  const int64_t last = config_int(setting, "max_steps"), ignored = chain ? BURN_IN : 0;
   double start = clock_cpu();
   for (int64_t k = 0; k < ignored; k++) study_step_method(block, result->fallbacks);
   *spent += clock_cpu() - start;
@@ -280,21 +258,30 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
     const bool wanted = block->waiting > 0 || k == stored;
     start = clock_cpu();
     study_step_method(block, result->fallbacks);
-    if (study_method_is_chain(block))
-      study_average_chain((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta,
-                          block->mean, block->spread, block->covariance, block->deviation);
+    if (chain)
+      study_average_chain(d, (size_t)runs, (double)k, block->theta, block->mean, block->spread,
+                          block->covariance, block->deviation);
     else if (wanted)
       sampler->ops->gaussian(sampler, block->mean, block->covariance);
     *spent += clock_cpu() - start;
-    if (wanted) study_compare_with_target(block, k, target_kl);
+    if (wanted) {
+      memcpy(block->factor, block->covariance, d * d * (size_t)runs * sizeof *block->factor);
+      metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
+    }
+    for (int b = 0; b < runs && wanted; b++) {
+      if (chain && k <= block->problem.d) block->kl[b] = NAN; /* its covariance is still singular */
+      if (block->reached[b] || !islessequal(block->kl[b], target_kl)) continue;
+      block->reached[b] = k;
+      block->waiting--;
+    }
     if (k == stored) {
-      for (int b = 0; b < result->runs; b++) study_result_values(result, KL, b)[point] = block->kl[b];
+      for (int b = 0; b < runs; b++) study_result_values(result, KL, b)[point] = block->kl[b];
       point++, stored = study_next_stored_step(k, last);
     }
     if (k % TICK == 0 && tick.tick && !tick.tick(tick.context, (double)k / (double)last))
       return status_set(STATUS_STOPPED, "stopped after %lld of %lld steps", (long long)k, (long long)last);
   }
-  for (int b = 0; b < result->runs; b++)
+  for (int b = 0; b < runs; b++)
     for (int i = 0; i < point; i++)
       study_result_values(result, STEPS_TO_TARGET, b)[i] =
           block->reached[b] ? (double)block->reached[b] : NAN;

@@ -150,44 +150,39 @@ static void study_replay_put_terms(const Block *block, int estimator, int b, int
   terms->numerator[event] = numerator, terms->denominator[event] = denominator;
 }
 
-/* Weighs the current event of run b by pi[K]: stores its terms for ips, snips and dr, and adds w and w^2 to
- * *total and *squares. */
-static void study_replay_weigh_event(const Block *block, int b, const double *pi, double *total,
-                                     double *squares) {
-  const EventLog *log = block->log;
-  const int event = study_replay_event_of_run(block, b), a = log->arm[event];
-  const double *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
-  const double r = log->reward[event], w = pi[a] / log->propensity[event];
-  study_replay_put_terms(block, IPS, b, event, w * r, 1);
-  study_replay_put_terms(block, SNIPS, b, event, w * r, w);
-  if (study_asks_for_estimator(block, DR)) {
-    double predicted = 0; /* sum_k pi(k | x) q_k(x) */
-    for (int k = 0; k < log->arms; k++)
-      if (pi[k] > 0) predicted += pi[k] * problem_logged_predict(log, theta, event, k);
-    study_replay_put_terms(block, DR, b, event,
-                           predicted + w * (r - problem_logged_predict(log, theta, event, a)), 1);
-  }
-  *total += w, *squares += w * w;
-}
-
 /* Computes the terms of the frozen policy from the events that it did not learn on. */
 static Status study_value_frozen_policy(Arena *memory, Block *block, int64_t *fallbacks) {
-  const int runs = block->task->runs, arms = block->problem.arms, rows = block->log->rows;
-  double *total, *squares;
+  const EventLog *log = block->log;
+  const int runs = block->task->runs, arms = block->problem.arms;
+  double *total, *squares; /* [B]: the sums of w and w^2 */
   ALLOCATE_ARRAYS(memory, runs, total, squares);
   TRY(study_replay_begin(memory, true, block));
   TRY(study_replay_train(block, fallbacks));
-  for (int k = block->trained + 1; k <= rows; k++) {
+  for (int k = block->trained + 1; k <= log->rows; k++) {
     world_advance(&block->world, (uint32_t)k);
     TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
-    for (int b = 0; b < runs; b++)
-      study_replay_weigh_event(block, b, block->probability + b * arms, &total[b], &squares[b]);
+    for (int b = 0; b < runs; b++) {
+      const int event = study_replay_event_of_run(block, b), a = log->arm[event];
+      const double *pi = block->probability + b * arms,
+                   *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
+      const double r = log->reward[event], w = pi[a] / log->propensity[event];
+      study_replay_put_terms(block, IPS, b, event, w * r, 1);
+      study_replay_put_terms(block, SNIPS, b, event, w * r, w);
+      if (study_asks_for_estimator(block, DR)) {
+        double predicted = 0; /* sum_k pi(k | x) q_k(x) */
+        for (int i = 0; i < arms; i++)
+          if (pi[i] > 0) predicted += pi[i] * problem_logged_predict(log, theta, event, i);
+        study_replay_put_terms(block, DR, b, event,
+                               predicted + w * (r - problem_logged_predict(log, theta, event, a)), 1);
+      }
+      total[b] += w, squares[b] += w * w;
+    }
     TRY(study_replay_tick(block, k));
   }
   for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
     for (int i = IPS; i <= DR; i++) {
       block->ess[i * runs + b] = squares[b] > 0 ? total[b] * total[b] / squares[b] : 0;
-      block->weight[i * runs + b] = total[b] / (rows - block->trained);
+      block->weight[i * runs + b] = total[b] / (log->rows - block->trained);
     }
   return STATUS_OK;
 }
@@ -212,14 +207,6 @@ static Status study_value_learning_policy(Arena *memory, Block *block, int64_t *
   return STATUS_OK;
 }
 
-/* Returns the estimate if event e counts count[e] times; NaN if no event contributes. */
-static double study_replay_estimate_value(const Terms *terms, int n, const double *count) {
-  double numerator = 0, denominator = 0;
-  for (int e = 0; e < n; e++)
-    numerator += count[e] * terms->numerator[e], denominator += count[e] * terms->denominator[e];
-  return denominator > 0 ? numerator / denominator : NAN;
-}
-
 /* Computes the curves of all runs, first from all events and then from bootstrap samples: count[n] says how
  * often a sample has each event. */
 static Status study_replay_summarise_runs(Arena *memory, const Block *block, TaskResult *result) {
@@ -233,11 +220,14 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block, Tas
     for (int i = 0, c = 0; i < ESTIMATORS; i++) {
       if (!study_asks_for_estimator(block, i)) continue;
       for (int b = 0; b < runs; b++) {
-        double *curve = study_result_values(result, c, b);
+        const Terms *terms = study_replay_terms(block, i, b);
+        double numerator = 0, denominator = 0, *curve = study_result_values(result, c, b);
+        for (int e = 0; e < n; e++)
+          numerator += count[e] * terms->numerator[e], denominator += count[e] * terms->denominator[e];
         curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
         curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
-            study_replay_estimate_value(study_replay_terms(block, i, b), n, count);
+            denominator > 0 ? numerator / denominator : NAN; /* NaN: no event contributes */
       }
       c++;
     }
