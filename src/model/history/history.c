@@ -4,13 +4,6 @@
 
 #include <string.h>
 
-static const HistoryOps *history_choose_form(HistoryPlan plan, const Likelihood *likelihood) {
-  if (plan.by_observation) return &history_form_rows;
-  if (likelihood_is_conjugate(likelihood)) return &history_form_evidence;
-  if (likelihood_has_network(likelihood)) return &history_form_inputs;
-  return plan.arms > 0 ? &history_form_arms : &history_form_rows;
-}
-
 Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
                      const Likelihood *likelihood, History *out) {
   ASSERT(d >= 1 && runs >= 1 && share >= 1);
@@ -31,8 +24,13 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
 Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, const Likelihood *likelihood,
                               History *out) {
   const int share = plan.share > 0 ? plan.share : 1;
+  const HistoryOps *form = plan.by_observation                   ? &history_form_rows
+                           : likelihood_is_conjugate(likelihood) ? &history_form_evidence
+                           : likelihood_has_network(likelihood)  ? &history_form_inputs
+                           : plan.arms > 0                       ? &history_form_arms
+                                                                 : &history_form_rows;
   ASSERT(share == 1 || !likelihood_has_network(likelihood));
-  TRY(history_begin(memory, d, runs * share, share, history_choose_form(plan, likelihood), likelihood, out));
+  TRY(history_begin(memory, d, runs * share, share, form, likelihood, out));
   out->content->arms = plan.arms;
   return out->ops->reserve(out, 0);
 }
@@ -111,22 +109,20 @@ void history_repeat_runs(const HistoryView *view, int first, int runs, int rows,
           scratch[(ptrdiff_t)i * runs + (view->first + n) / view->draws - first];
 }
 
-double *history_pack(const History *history, int run, const double *precision, const double *vector,
-                     double *out) {
+double *history_pack(const History *history, int run, const double *evidence, double *out) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  precision += run, vector += run;
+  evidence += run;
   for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++) *out++ = precision[(i * d + j) * runs];
-  for (size_t i = 0; i < d; i++) *out++ = vector[i * runs];
+    for (size_t j = i; j < d; j++) *out++ = evidence[(i * d + j) * runs];
+  for (size_t i = 0; i <= d; i++) *out++ = evidence[(d * d + i) * runs];
   return out;
 }
 
-const double *history_unpack(const History *history, int run, const double *from, double *precision,
-                             double *vector) {
+const double *history_unpack(const History *history, int run, const double *from, double *evidence) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  precision += run, vector += run;
+  evidence += run;
   for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++) precision[(i * d + j) * runs] = precision[(j * d + i) * runs] = *from++;
-  for (size_t i = 0; i < d; i++) vector[i * runs] = *from++;
+    for (size_t j = i; j < d; j++) evidence[(i * d + j) * runs] = evidence[(j * d + i) * runs] = *from++;
+  for (size_t i = 0; i <= d; i++) evidence[(d * d + i) * runs] = *from++;
   return from;
 }

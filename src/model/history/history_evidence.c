@@ -26,10 +26,6 @@ static Evidence *evidence_of(const History *history) {
   return (Evidence *)history->content;
 }
 
-static double likelihood_precision(const History *history) {
-  return 1 / (history->likelihood->noise * history->likelihood->noise);
-}
-
 static Status evidence_reserve(History *history, int rounds) {
   Evidence *self = evidence_of(history);
   const size_t vectors = (size_t)history->d * (size_t)history->runs;
@@ -100,12 +96,11 @@ static void history_start_root(const History *history, size_t run) {
   self->rooted[run] = true;
 }
 
-/* Appends the round's observations to the roots, before the evidence includes them. */
-static void history_append_to_roots(const History *history, const int *arm, const double *phi,
-                                    const double *y) {
+/* Appends the round's observations to the roots, before the evidence includes them, and then to that. */
+static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
-  const double weight = likelihood_precision(history);
+  const double weight = 1 / (history->likelihood->noise * history->likelihood->noise);
   for (size_t m = 0; m < count; m++) {
     const size_t run = (size_t)self->common.latest[m];
     double square = 0;
@@ -117,11 +112,7 @@ static void history_append_to_roots(const History *history, const int *arm, cons
     self->row[d] = y[m] / history->likelihood->noise;
     mixture_evidence_root_add((int)d + 1, runs, self->root + run, self->row);
   }
-}
-
-static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
-  history_append_to_roots(history, arm, phi, y);
-  history_evidence_append(history, evidence_of(history), likelihood_precision(history), phi, y);
+  history_evidence_append(history, self, weight, phi, y);
 }
 
 static void evidence_copy_run(const History *from, int m, History *to, int n) {
@@ -245,13 +236,12 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 static size_t evidence_size(const History *history) { return HISTORY_EVIDENCE_SIZE(history->d); }
 
 static void history_store_evidence(const History *history, int run, double *evidence) {
-  const Evidence *self = evidence_of(history);
-  *history_pack(history, run, self->precision, self->vector, evidence) = self->reward_squares[run];
+  history_pack(history, run, evidence_of(history)->precision, evidence);
 }
 
 static void history_load_evidence(History *history, int run, const double *evidence) {
   const Evidence *self = evidence_of(history);
-  self->reward_squares[run] = *history_unpack(history, run, evidence, self->precision, self->vector);
+  history_unpack(history, run, evidence, self->precision);
   self->rooted[run] = false;
 }
 

@@ -25,8 +25,8 @@ typedef struct {
   /* Scratch. */
   Irls irls;
   Ep ep;
-  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of a component with what it has forgotten */
-  double *own_precision, *own_vector, *own_scale; /* [d, d, n], [d, n], [n]: of the rows to forget */
+  double *belief; /* [d d + d, n]: precision and vector of a component with what it has forgotten */
+  double *own; /* [d d + d + 1, n]: precision, vector and log_scale of the rows to forget */
   double *mode, *log_evidence; /* [d, n], [n] */
   double *lambda, *nu; /* [n]: sites of single clicks */
 } Filtered;
@@ -41,6 +41,12 @@ static size_t history_forgotten_entries(const History *history) {
          (size_t)history->runs;
 }
 
+/* Returns the block of evidence that component c has in place of forgotten rows. */
+static double *history_forgotten_block(const History *history, int c) {
+  return filtered_of(history)->forgotten +
+         (size_t)c * history_evidence_entries(history->d) * (size_t)history->runs;
+}
+
 static Status history_filtered_reserve(History *history, int rounds) {
   Filtered *self = filtered_of(history);
   (void)rounds; /* memory does not grow with them */
@@ -48,30 +54,25 @@ static Status history_filtered_reserve(History *history, int rounds) {
   return STATUS_OK;
 }
 
-static Status history_create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
-  const size_t n = CHUNK_LANES, vector = (size_t)d * n;
-  ALLOCATE_ARRAYS(memory, lanes, self->full, self->fallbacks);
-  TRY(irls_create(memory, d, CHUNK_LANES, START_TOLERANCE, &self->irls));
-  TRY(ep_create(memory, d, CHUNK_LANES, EP_TOLERANCE, &self->ep));
-  ALLOCATE_ARRAYS(memory, vector * (size_t)d, self->prior_precision, self->own_precision);
-  ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->own_vector, self->mode);
-  ALLOCATE_ARRAYS(memory, n, self->own_scale, self->log_evidence, self->lambda, self->nu);
-  return STATUS_OK;
-}
-
 Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, int runs, int share,
                                const Likelihood *likelihood, History *out) {
+  const int d = prior->d, n = CHUNK_LANES;
   ASSERT(!likelihood_is_conjugate(likelihood) && !likelihood_has_network(likelihood));
   ASSERT(keep == 0 || share == 1);
-  TRY(history_begin(memory, prior->d, runs, share, &history_form_filtered, likelihood, out));
+  TRY(history_begin(memory, d, runs, share, &history_form_filtered, likelihood, out));
   Filtered *self = filtered_of(out);
   self->keep = keep, self->capacity = keep > 0 ? 2 * keep : 1;
   TRY(mixture_copy(memory, prior, &self->prior));
-  TRY(history_create(memory, prior->d, out->each_round, likelihood, &self->recent));
+  TRY(history_create(memory, d, out->each_round, likelihood, &self->recent));
   TRY(history_reserve(&self->recent, self->capacity));
-  TRY(history_create(memory, prior->d, out->each_round, likelihood, &self->spare));
+  TRY(history_create(memory, d, out->each_round, likelihood, &self->spare));
   TRY(history_reserve(&self->spare, self->capacity));
-  TRY(history_create_scratch(memory, prior->d, out->each_round, self));
+  ALLOCATE_ARRAYS(memory, out->each_round, self->full, self->fallbacks);
+  TRY(irls_create(memory, d, n, START_TOLERANCE, &self->irls));
+  TRY(ep_create(memory, d, n, EP_TOLERANCE, &self->ep));
+  ALLOCATE_ARRAYS(memory, history_evidence_entries(d) * CHUNK_LANES, self->belief, self->own);
+  ALLOCATE(memory, self->mode, d * n);
+  ALLOCATE_ARRAYS(memory, n, self->log_evidence, self->lambda, self->nu);
   return history_filtered_reserve(out, 0);
 }
 
@@ -104,94 +105,69 @@ static void history_gather_lanes(int rows, int lanes, const int *run, size_t run
     for (int n = 0; n < lanes; n++) to[i * lanes + n] += from[(size_t)i * runs + (size_t)run[n]];
 }
 
-/* Adds from[rows, lanes] of the lanes that are `full` to runs run[lanes] of to[rows, B]. */
-static void history_scatter_lanes(int rows, int lanes, const bool *full, const int *run, size_t runs,
-                                  const double *from, double *to) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++)
-      if (full[n]) to[(size_t)i * runs + (size_t)run[n]] += from[i * lanes + n];
-}
-
-static double *history_forgotten_precision(const History *history, int c) {
-  return filtered_of(history)->forgotten +
-         (size_t)c * history_evidence_entries(history->d) * (size_t)history->runs;
-}
-static double *history_forgotten_vector(const History *history, int c) {
-  return history_forgotten_precision(history, c) + (size_t)(history->d * history->d) * (size_t)history->runs;
-}
-static double *history_forgotten_scale(const History *history, int c) {
-  return history_forgotten_vector(history, c) + (size_t)history->d * (size_t)history->runs;
-}
-
 void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale) {
   const History *history = view->history;
   const int d = history->d, lanes = view->lanes;
-  const size_t runs = (size_t)history->runs;
+  const size_t runs = (size_t)history->runs, square = (size_t)(d * d);
+  const double *block = history_forgotten_block(history, c);
   int run[CHUNK_LANES];
   ASSERT(view->draws == 1 && lanes <= CHUNK_LANES && !view->shift && !view->scale);
   for (int n = 0; n < lanes; n++) run[n] = view->first + n, log_scale[n] = 0;
-  history_gather_lanes(d * d, lanes, run, runs, history_forgotten_precision(history, c), precision);
-  history_gather_lanes(d, lanes, run, runs, history_forgotten_vector(history, c), vector);
-  history_gather_lanes(1, lanes, run, runs, history_forgotten_scale(history, c), log_scale);
+  history_gather_lanes(d * d, lanes, run, runs, block, precision);
+  history_gather_lanes(d, lanes, run, runs, block + square * runs, vector);
+  history_gather_lanes(1, lanes, run, runs, block + (square + (size_t)d) * runs, log_scale);
 }
 
 /* ---- forgetting */
 
-/* Finds own_precision, own_vector and own_scale, the Gaussians that replace the rows these lanes forget,
- * under a component. */
-static void history_find_sites(Filtered *self, const HistoryView *view) {
-  const int d = view->history->d, lanes = view->lanes;
-  memset(self->own_precision, 0, (size_t)(d * d * lanes) * sizeof *self->own_precision);
-  memset(self->own_vector, 0, (size_t)(d * lanes) * sizeof *self->own_vector);
-  irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->own_precision,
-             self->own_vector, self->mode, self->fallbacks);
-  ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->own_precision, self->own_vector,
-           self->log_evidence, self->fallbacks);
-  if (self->keep > 0)
-    ep_split(&self->ep, view, self->prior_precision, self->prior_vector, self->capacity - self->keep,
-             self->own_precision, self->own_vector, self->own_scale);
-  else
-    memcpy(self->own_scale, self->ep.settled_scale, (size_t)lanes * sizeof *self->own_scale);
-}
-
-/* Sets prior_precision and prior_vector to component c with what it has forgotten of these runs. */
+/* Sets `belief` to component c with what it has forgotten of these runs. */
 static void history_gather_belief(const History *history, int c, int lanes, const int *run) {
-  Filtered *self = filtered_of(history);
+  const Filtered *self = filtered_of(history);
   const int d = history->d;
-  const size_t runs = (size_t)history->runs;
-  lanes_repeat(d * d, lanes, self->prior.precision + c * d * d, self->prior_precision);
-  lanes_repeat(d, lanes, self->prior.information + c * d, self->prior_vector);
-  history_gather_lanes(d * d, lanes, run, runs, history_forgotten_precision(history, c),
-                       self->prior_precision);
-  history_gather_lanes(d, lanes, run, runs, history_forgotten_vector(history, c), self->prior_vector);
+  lanes_repeat(d * d, lanes, self->prior.precision + c * d * d, self->belief);
+  lanes_repeat(d, lanes, self->prior.information + c * d, self->belief + d * d * lanes);
+  history_gather_lanes(d * d + d, lanes, run, (size_t)history->runs, history_forgotten_block(history, c),
+                       self->belief);
 }
 
-/* Adds the rows that these lanes forget to what component c has forgotten. */
+/* Finds the Gaussians that replace the rows these lanes forget, and adds them to what component c has
+ * forgotten. */
 static void history_forget_rows(const History *history, const HistoryView *view, int c) {
   Filtered *self = filtered_of(history);
   const int d = history->d, lanes = view->lanes, *run = history_latest_runs(history) + view->first;
-  const size_t runs = (size_t)history->runs;
-  const bool *full = self->full + view->first;
+  const size_t rows = history_evidence_entries(d), runs = (size_t)history->runs;
+  double *precision = self->own, *vector = precision + d * d * lanes, *log_scale = vector + d * lanes,
+         *prior_vector = self->belief + d * d * lanes, *forgotten = history_forgotten_block(history, c);
   history_gather_belief(history, c, lanes, run);
-  history_find_sites(self, view);
-  history_scatter_lanes(d * d, lanes, full, run, runs, self->own_precision,
-                        history_forgotten_precision(history, c));
-  history_scatter_lanes(d, lanes, full, run, runs, self->own_vector, history_forgotten_vector(history, c));
-  history_scatter_lanes(1, lanes, full, run, runs, self->own_scale, history_forgotten_scale(history, c));
+  memset(self->own, 0, rows * (size_t)lanes * sizeof *self->own);
+  irls_solve(&self->irls, view, self->belief, prior_vector, precision, vector, self->mode, self->fallbacks);
+  ep_solve(&self->ep, view, self->belief, prior_vector, precision, vector, self->log_evidence,
+           self->fallbacks);
+  if (self->keep > 0)
+    ep_split(&self->ep, view, self->belief, prior_vector, self->capacity - self->keep, precision, vector,
+             log_scale);
+  else
+    memcpy(log_scale, self->ep.settled_scale, (size_t)lanes * sizeof *log_scale);
+  for (size_t i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++)
+      if (self->full[view->first + n])
+        forgotten[i * runs + (size_t)run[n]] += self->own[i * (size_t)lanes + (size_t)n];
 }
 
-/* Computes the mean and variance of u = phi' theta, in prior_vector[lanes] and own_scale[lanes], from
- * prior_precision, prior_vector and own_vector[d, lanes] = phi. */
+/* Computes mean[lanes] and variance[lanes] of u = phi' theta under a belief, precision[d, d, lanes] and
+ * mean[d, lanes], from phi[d, lanes]; all of them are overwritten. */
 SIMD_CLONES
-static void history_find_marginals(Filtered *self, int d, int lanes, int *jitters) {
-  double *restrict half = self->prior_vector, *restrict row = self->own_vector, *restrict v = self->own_scale;
-  linalg_cholesky_lanes(d, lanes, self->prior_precision, jitters);
-  linalg_forward_lanes(d, lanes, self->prior_precision, half);
-  linalg_forward_lanes(d, lanes, self->prior_precision, row);
-  for (int n = 0; n < lanes; n++) half[n] *= row[n], v[n] = row[n] * row[n];
+static void history_find_marginals(int d, int lanes, double *precision, double *restrict mean,
+                                   double *restrict phi, double *restrict variance, int *jitters) {
+  linalg_cholesky_lanes(d, lanes, precision, jitters);
+  linalg_forward_lanes(d, lanes, precision, mean);
+  linalg_forward_lanes(d, lanes, precision, phi);
+  for (int n = 0; n < lanes; n++) mean[n] *= phi[n], variance[n] = phi[n] * phi[n];
   for (int i = 1; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      half[n] += half[i * lanes + n] * row[i * lanes + n], v[n] += row[i * lanes + n] * row[i * lanes + n];
+    for (int n = 0; n < lanes; n++) {
+      mean[n] += mean[i * lanes + n] * phi[i * lanes + n];
+      variance[n] += phi[i * lanes + n] * phi[i * lanes + n];
+    }
 }
 
 /* Adds one click of each full lane from `first` on to what component c has forgotten, without a row. */
@@ -199,30 +175,29 @@ static void history_absorb_clicks(const History *history, int first, int lanes, 
                                   const double *y) {
   Filtered *self = filtered_of(history);
   const int d = history->d, *run = history_latest_runs(history) + first, stride = history->each_round;
-  const size_t runs = (size_t)history->runs;
-  const bool *full = self->full + first;
-  double *precision = history_forgotten_precision(history, c), *vector = history_forgotten_vector(history, c);
+  const size_t runs = (size_t)history->runs, square = (size_t)(d * d);
+  double *mean = self->belief + d * d * lanes, *variance = self->own + d * lanes,
+         *block = history_forgotten_block(history, c);
   int jitters[CHUNK_LANES] = {0};
   history_gather_belief(history, c, lanes, run);
-  lanes_copy(d, lanes, phi + first, stride, self->own_vector, lanes);
-  history_find_marginals(self, d, lanes, jitters);
-  ep_click(&self->ep.nodes, lanes, y + first, self->prior_vector, self->own_scale, self->lambda, self->nu,
-           self->log_evidence);
+  lanes_copy(d, lanes, phi + first, stride, self->own, lanes);
+  history_find_marginals(d, lanes, self->belief, mean, self->own, variance, jitters);
+  ep_click(&self->ep.nodes, lanes, y + first, mean, variance, self->lambda, self->nu, self->log_evidence);
   for (int n = 0; n < lanes; n++) {
+    double *forgotten = block + run[n];
     self->fallbacks[first + n] += jitters[n];
-    if (!full[n]) self->lambda[n] = self->nu[n] = self->log_evidence[n] = 0;
-    history_forgotten_scale(history, c)[run[n]] += self->log_evidence[n];
-  }
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
+    if (!self->full[first + n]) self->lambda[n] = self->nu[n] = self->log_evidence[n] = 0;
+    forgotten[(square + (size_t)d) * runs] += self->log_evidence[n];
+    for (int i = 0; i < d; i++) {
       const double own = phi[i * stride + first + n], site = self->lambda[n] * own;
-      vector[(size_t)i * runs + (size_t)run[n]] += self->nu[n] * own;
+      forgotten[(square + (size_t)i) * runs] += self->nu[n] * own;
       for (int j = 0; j <= i; j++) {
-        double *low = precision + (size_t)(i * d + j) * runs + (size_t)run[n];
+        double *low = forgotten + (size_t)(i * d + j) * runs;
         *low += site * phi[j * stride + first + n];
-        precision[(size_t)(j * d + i) * runs + (size_t)run[n]] = *low;
+        forgotten[(size_t)(j * d + i) * runs] = *low;
       }
     }
+  }
 }
 
 /* Copies the rows of run m of one history, from row `first` on, to run n of another. */
@@ -241,9 +216,8 @@ static void history_drop_forgotten(const History *history) {
   history_clear(&after);
   for (int m = 0; m < history->each_round && self->keep > 0; m++)
     history_filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
-  const struct HistoryContent *content = (struct HistoryContent *)after.content;
-  self->spare.content = self->recent.content;
-  self->recent.content = (struct HistoryContent *)content;
+  self->spare.content = before.content;
+  self->recent.content = after.content;
   self->recent.rounds = after.rounds;
 }
 
@@ -313,11 +287,8 @@ static size_t history_filtered_size(const History *history) {
 
 static void history_filtered_store(const History *history, int run, double *out) {
   const Filtered *self = filtered_of(history);
-  for (int c = 0; c < self->prior.components; c++) {
-    out = history_pack(history, run, history_forgotten_precision(history, c),
-                       history_forgotten_vector(history, c), out);
-    *out++ = history_forgotten_scale(history, c)[run];
-  }
+  for (int c = 0; c < self->prior.components; c++)
+    out = history_pack(history, run, history_forgotten_block(history, c), out);
   if (self->keep == 0) return;
   const int rows = history_rows(&self->recent)->length[run];
   *out++ = rows;
@@ -327,11 +298,8 @@ static void history_filtered_store(const History *history, int run, double *out)
 
 static void history_filtered_load(History *history, int run, const double *from) {
   Filtered *self = filtered_of(history);
-  for (int c = 0; c < self->prior.components; c++) {
-    from = history_unpack(history, run, from, history_forgotten_precision(history, c),
-                          history_forgotten_vector(history, c));
-    history_forgotten_scale(history, c)[run] = *from++;
-  }
+  for (int c = 0; c < self->prior.components; c++)
+    from = history_unpack(history, run, from, history_forgotten_block(history, c));
   if (self->keep == 0) return;
   const int rows = (int)*from++;
   for (int l = 0, d = history->d; l < rows; l++, from += d + 1)

@@ -46,17 +46,16 @@ extern const HistoryOps history_form_evidence, history_form_rows, history_form_a
 Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
                      const Likelihood *likelihood, History *out);
 
-/* Returns the number of entries of a run's precision and vector, and one more. */
+/* Returns the rows of a block of evidence [d d + d + 1, B]: precision[d, d, B], vector[d, B] and one more
+ * number of each run. */
 static inline size_t history_evidence_entries(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
 /* Doubles in the stored evidence of one run. */
 #define HISTORY_EVIDENCE_SIZE(d) ((size_t)(d) * ((size_t)(d) + 3) / 2 + 1)
 
-/* Packs the part of precision[d, d, B] and vector[d, B] that belongs to a run, as described at history_store,
- * and returns the end of it. history_unpack loads it back. */
-double *history_pack(const History *history, int run, const double *precision, const double *vector,
-                     double *out);
-const double *history_unpack(const History *history, int run, const double *from, double *precision,
-                             double *vector);
+/* Packs the part of such a block that belongs to a run, as described at history_store, and returns the end of
+ * it. history_unpack loads it back. */
+double *history_pack(const History *history, int run, const double *evidence, double *out);
+const double *history_unpack(const History *history, int run, const double *from, double *evidence);
 
 static inline void history_check_view(const HistoryView *view) {
   ASSERT(view->draws >= 1 && view->first >= 0);
