@@ -33,17 +33,6 @@ typedef struct {
   double step; /* fraction of the full update by which sites move */
 } Sweep;
 
-/* Sets the sites of a tile to the expansion of the likelihood about the mean. */
-static void history_expand_likelihood(const History *history, const HistoryMarginals *cells) {
-  const Likelihood *likelihood = history->likelihood;
-  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, cells->slope, cells->lambda);
-  for (int k = 0; k < cells->n; k++) {
-    const double count = history->temper * cells->counts[k];
-    cells->lambda[k] *= -count;
-    cells->nu[k] = cells->lambda[k] * cells->mean[k] + count * cells->slope[k];
-  }
-}
-
 /* Returns m^2 / w - (m / w + nu)^2 / (1 / w + lambda), over a common denominator. */
 INLINE Real history_site_square(const TiltedCells *cavity, Real lambda, Real nu, Real spread) {
   const Real m = cavity->mean, w = cavity->variance;
@@ -106,9 +95,17 @@ static void history_visit_vector(const Sweep *sweep, const HistoryMarginals *cel
   memcpy(cells->nu + k, &nu, sizeof nu);
 }
 
+/* Visits the sites of a tile, which start as the expansion of the likelihood about the mean. */
 static void history_visit_sites(void *context, const HistoryMarginals *cells) {
   const Sweep *sweep = context;
-  if (sweep->first) history_expand_likelihood(sweep->history, cells);
+  const Likelihood *likelihood = sweep->history->likelihood;
+  if (sweep->first)
+    likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, cells->slope, cells->lambda);
+  for (int k = 0; k < cells->n && sweep->first; k++) {
+    const double count = sweep->history->temper * cells->counts[k];
+    cells->lambda[k] *= -count;
+    cells->nu[k] = cells->lambda[k] * cells->mean[k] + count * cells->slope[k];
+  }
   for (int k = 0; k < cells->n; k += VECTOR_LANES) history_visit_vector(sweep, cells, k);
   for (int k = 0; k < cells->n; k++) {
     cells->curvature[k] = cells->lambda[k];
@@ -149,23 +146,6 @@ static double history_site_log_shift(const HistoryView *view, const double *prec
   return sum;
 }
 
-/* Accepts the result of a sweep for the lanes that have not settled; returns how many are still moving. */
-static int history_accept_sites(Ep *ep, const HistoryView *view, bool first, double *precision,
-                                double *vector, double *log_evidence) {
-  const int lanes = view->lanes;
-  int moving = 0;
-  for (int n = 0; n < lanes; n++) {
-    if (ep->moving[n] == 0) continue;
-    log_evidence[n] = ep->volume[n] + ep->log_scale[n] + history_site_log_shift(view, precision, vector, n);
-    for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
-    for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
-    ep->settled_scale[n] = ep->log_scale[n];
-    ep->moving[n] = first || !(ep->miss[n] <= ep->tolerance);
-    moving += ep->moving[n] > 0;
-  }
-  return moving;
-}
-
 void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               double *precision, double *vector, double *log_evidence, int64_t *fallbacks) {
   const int lanes = view->lanes;
@@ -179,7 +159,16 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
     memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
     history_visit_marginals(view, ep->mean, ep->covariance, history_visit_sites, &sweep, ep->next_precision,
                             ep->next_vector);
-    moving = history_accept_sites(ep, view, sweep.first, precision, vector, log_evidence);
+    moving = 0;
+    for (int n = 0; n < lanes; n++) { /* lanes that have settled keep what they have */
+      if (ep->moving[n] == 0) continue;
+      log_evidence[n] = ep->volume[n] + ep->log_scale[n] + history_site_log_shift(view, precision, vector, n);
+      for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
+      for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
+      ep->settled_scale[n] = ep->log_scale[n];
+      ep->moving[n] = sweep.first || !(ep->miss[n] <= ep->tolerance);
+      moving += ep->moving[n] > 0;
+    }
   }
   for (int n = 0; n < lanes; n++) {
     log_evidence[n] -= history_excess(view, n);

@@ -4,6 +4,7 @@
 #include "model/history/history_kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Returns the lanes from `first` of the view on that are processed together: draws of a single run or, with
  * one draw per run, a column of the history. */
@@ -44,18 +45,12 @@ static void scale_derivatives(const HistoryColumn *column, double temper, double
   }
 }
 
-static bool history_lanes_settled(int count, const bool *settled) {
-  for (int n = 0; n < count; n++)
-    if (!settled[n]) return false;
-  return true;
-}
-
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision) {
   history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = history_column_at(view, first);
-    if (!settled || !history_lanes_settled(column.count, settled + first)) {
+    if (!settled || memchr(settled + first, false, (size_t)column.count)) {
       double *own = precision ? precision + first : NULL;
       history_kernel_derivatives(&column, z + first, gradient + first, own);
       scale_derivatives(&column, view->history->temper, gradient + first, own);
@@ -79,22 +74,6 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
     log_likelihood[n] = -0.5 * temper * (log_likelihood[n] + excess[(view->first + n) / view->draws]);
 }
 
-/* Computes the bound |phi| |theta step| of every lane; returns whether all bounds are at most `enough`. */
-static bool history_bound_reach(const HistoryColumn *column, const double *step, double enough,
-                                double *reach) {
-  bool all = true;
-  for (int n = 0; n < column->count; n++) {
-    double square = 0;
-    for (int i = 0; i < column->history->d; i++) {
-      double move = (column->scale ? column->scale[i] : 1) * step[(size_t)i * column->stride + (size_t)n];
-      square += move * move;
-    }
-    reach[n] = column->rows->longest[column->run + (column->shared ? 0 : n)] * sqrt(square);
-    all = all && reach[n] <= enough;
-  }
-  return all;
-}
-
 bool history_rows_are_single(const History *history) {
   return history->ops == &history_form_rows && history->temper == 1 && !history_rows(history)->discounted;
 }
@@ -108,9 +87,18 @@ void history_reach(const HistoryView *view, const double *step, double enough, d
   history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = history_column_at(view, first);
-    double bound[TILE_LANES], *found = reach + first;
-    if (!history_bound_reach(&column, step + first, enough, bound))
-      history_kernel_reach(&column, step + first, found);
+    double bound[TILE_LANES], *found = reach + first; /* |phi| |theta step| */
+    bool all = true;
+    for (int n = 0; n < column.count; n++) {
+      double square = 0;
+      for (int i = 0; i < view->history->d; i++) {
+        const double move = (view->scale ? view->scale[i] : 1) * step[i * view->lanes + first + n];
+        square += move * move;
+      }
+      bound[n] = column.rows->longest[column.run + (column.shared ? 0 : n)] * sqrt(square);
+      all = all && bound[n] <= enough;
+    }
+    if (!all) history_kernel_reach(&column, step + first, found);
     /* A lane whose bound is small enough keeps it, so that the lane does not depend on its neighbours in the
      * column. */
     for (int n = 0; n < column.count; n++)

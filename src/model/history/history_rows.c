@@ -56,25 +56,18 @@ static void history_rows_discount(History *history, double factor) {
   self->discounted |= factor < 1;
 }
 
-/* Makes row l of a run writable: hands out a tile to its column if needed. */
-static void history_open_row(HistoryRows *self, int run, int l) {
-  const int column = run / TILE_LANES;
-  ASSERT(l < self->capacity);
-  if (l < self->filled[column]) return;
-  ASSERT(l == self->filled[column]);
-  if (l % TILE_ROWS == 0) {
-    ASSERT(self->used < self->tiles);
-    self->tile[(size_t)column * (size_t)self->column_tiles + (size_t)(l / TILE_ROWS)] = self->used++;
-  }
-  self->filled[column]++;
-}
-
 void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y) {
   HistoryRows *self = history_rows(history);
   const size_t d = (size_t)history->d, lane = (size_t)(run % TILE_LANES);
+  const int column = run / TILE_LANES, l = self->length[run]++;
   double square = 0;
-  history_open_row(self, run, self->length[run]);
-  const size_t row = history_row(self, run / TILE_LANES, self->length[run]++);
+  ASSERT(l < self->capacity && l <= self->filled[column]);
+  if (l == self->filled[column] && l % TILE_ROWS == 0) { /* the column needs a tile */
+    ASSERT(self->used < self->tiles);
+    self->tile[(size_t)column * (size_t)self->column_tiles + (size_t)(l / TILE_ROWS)] = self->used++;
+  }
+  if (l == self->filled[column]) self->filled[column]++;
+  const size_t row = history_row(self, column, l);
   for (size_t i = 0; i < d; i++) {
     double x = self->features[(row * d + i) * TILE_LANES + lane] = phi[i * stride];
     square += x * x;
@@ -169,31 +162,25 @@ static double history_reward_deviance(const Likelihood *likelihood, double y) {
   return deviance;
 }
 
-/* Adds one more observation to a row. The log likelihood is linear in the reward but for terms without
- * theta. */
-static void history_add_to_row(const History *history, int run, int l, double y) {
-  HistoryRows *rows = history_rows(history);
-  const size_t lane = (size_t)(run % TILE_LANES);
-  const size_t cell = history_row(rows, run / TILE_LANES, l) * TILE_LANES + lane;
-  const double count = rows->counts[cell]++, before = rows->rewards[cell];
-  const double mean = rows->rewards[cell] += (y - before) / (count + 1);
-  rows->excess[run] += history_reward_deviance(history->likelihood, y) +
-                       count * history_reward_deviance(history->likelihood, before) -
-                       (count + 1) * history_reward_deviance(history->likelihood, mean);
-}
-
+/* Appends to the rows of arms that were seen before: the log likelihood is linear in the reward but for terms
+ * without theta. */
 static void history_arms_append(History *history, const int *arm, const double *phi, const double *y) {
   const Arms *self = (Arms *)history->content;
-  const int runs = history->runs;
-  for (int n = 0; n < runs; n++) {
+  const HistoryRows *rows = &self->rows;
+  for (int n = 0; n < history->runs; n++) {
     if (arm[n] < 0) continue;
-    int *row = &self->row[(size_t)n * (size_t)self->rows.common.arms + (size_t)arm[n]];
-    if (*row) {
-      history_add_to_row(history, n, *row - 1, y[n]);
-    } else {
-      history_rows_add(history, n, (size_t)runs, phi + n, y[n]);
-      *row = self->rows.length[n];
+    int *row = &self->row[(size_t)n * (size_t)rows->common.arms + (size_t)arm[n]];
+    if (*row == 0) {
+      history_rows_add(history, n, (size_t)history->runs, phi + n, y[n]);
+      *row = rows->length[n];
+      continue;
     }
+    const size_t cell = history_row(rows, n / TILE_LANES, *row - 1) * TILE_LANES + (size_t)(n % TILE_LANES);
+    const double count = rows->counts[cell]++, before = rows->rewards[cell];
+    const double mean = rows->rewards[cell] += (y[n] - before) / (count + 1);
+    rows->excess[n] += history_reward_deviance(history->likelihood, y[n]) +
+                       count * history_reward_deviance(history->likelihood, before) -
+                       (count + 1) * history_reward_deviance(history->likelihood, mean);
   }
 }
 

@@ -95,21 +95,6 @@ static void history_mode_set_trial(Irls *irls, int lanes, const double *z) {
       irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
 }
 
-/* Sets full steps for the lanes that are moving; returns how many of these reach too far to step without a
- * trial. */
-static int history_mode_start_search(Irls *irls, int lanes) {
-  int searching = 0;
-  for (int n = 0; n < lanes; n++) {
-    const double reach = irls->reach[n];
-    const bool still = irls->settled[n] || irls->stuck[n];
-    irls->length[n] = irls->high[n] = still ? 0 : 1;
-    irls->idle[n] = still || reach <= IRLS_FULL_STEP;
-    irls->low[n] = irls->idle[n] ? irls->length[n] : log1p(reach) / reach;
-    searching += irls->idle[n] ? 0 : 1;
-  }
-  return searching;
-}
-
 /* Halves the brackets of the searching lanes after a trial; returns how many continue. A bracket with no
  * number between its ends cannot become narrower, and its lane is stuck. */
 static int history_mode_bisect(Irls *irls, int lanes) {
@@ -126,11 +111,20 @@ static int history_mode_bisect(Irls *irls, int lanes) {
   return searching;
 }
 
-/* Moves the lanes that are neither settled nor stuck. */
+/* Moves the lanes that are neither settled nor stuck: by full steps, unless they reach too far to step
+ * without a trial. */
 static void history_mode_move(Irls *irls, const HistoryView *view, const double *prior_precision,
                               const double *prior_vector, double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
-  int searching = history_mode_start_search(irls, lanes);
+  int searching = 0;
+  for (int n = 0; n < lanes; n++) {
+    const double reach = irls->reach[n];
+    const bool still = irls->settled[n] || irls->stuck[n];
+    irls->length[n] = irls->high[n] = still ? 0 : 1;
+    irls->idle[n] = still || reach <= IRLS_FULL_STEP;
+    irls->low[n] = irls->idle[n] ? irls->length[n] : log1p(reach) / reach;
+    searching += irls->idle[n] ? 0 : 1;
+  }
   history_mode_set_trial(irls, lanes, z);
   while (searching > 0) {
     history_mode_gradient(irls, view, prior_precision, prior_vector, irls->trial, irls->idle, precision, g);
@@ -141,38 +135,32 @@ static void history_mode_move(Irls *irls, const HistoryView *view, const double 
   memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
 }
 
-/* Converts the evidence at z from (Lambda, g) to (Lambda, b), and takes the last step. If a lane has not
- * settled, its b makes z the mode. */
-static void history_mode_finish(const Irls *irls, const HistoryView *view, double *z, const double *precision,
-                                double *b, int64_t *fallbacks) {
-  const int d = irls->d, lanes = view->lanes;
-  for (int n = 0; n < lanes; n++)
-    fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
-  for (int i = 0; i < d; i++) {
-    for (int n = 0; n < lanes; n++)
-      if (!irls->settled[n]) b[i * lanes + n] -= irls->gradient[i * lanes + n];
-    for (int j = 0; j < d; j++)
-      for (int n = 0; n < lanes; n++)
-        b[i * lanes + n] += precision[(i * d + j) * lanes + n] * z[j * lanes + n];
-  }
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      if (irls->settled[n]) z[i * lanes + n] += irls->step[i * lanes + n];
-}
-
 void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks) {
-  const int lanes = view->lanes;
+  const int d = irls->d, lanes = view->lanes;
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
-  lanes_sum((size_t)irls->d * (size_t)lanes, prior_vector, vector, mode);
+  lanes_sum((size_t)d * (size_t)lanes, prior_vector, vector, mode);
   history_mode_factorise(irls, lanes, prior_precision, precision);
-  linalg_solve_lanes(irls->d, lanes, irls->factor, mode);
+  linalg_solve_lanes(d, lanes, irls->factor, mode);
   history_mode_newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   for (int pass = 1; history_mode_settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
     history_mode_move(irls, view, prior_precision, prior_vector, mode, precision, vector);
     history_mode_newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   }
-  history_mode_finish(irls, view, mode, precision, vector, fallbacks);
+  for (int n = 0; n < lanes; n++)
+    fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
+  /* From (Lambda, g) to (Lambda, b), then the last step. If a lane has not settled, its b makes z the mode.
+   */
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < lanes; n++)
+      if (!irls->settled[n]) vector[i * lanes + n] -= irls->gradient[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++)
+        vector[i * lanes + n] += precision[(i * d + j) * lanes + n] * mode[j * lanes + n];
+  }
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      if (irls->settled[n]) mode[i * lanes + n] += irls->step[i * lanes + n];
 }

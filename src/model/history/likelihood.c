@@ -133,8 +133,6 @@ static void poisson_mean(const Likelihood *likelihood, int n, const double *u, d
   (void)likelihood;
   for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
 }
-/* Returns y log y - y, the largest value of y u - e^u. */
-static inline double poisson_best(double y) { return y > 0 ? y * log(y) - y : 0; }
 static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
   (void)likelihood;
   return y * u - poisson_rate(u) - lgamma(y + 1);
@@ -150,12 +148,15 @@ static void poisson_derivatives(const Likelihood *likelihood, int n, const doubl
     curvature[i] = -rate;
   }
 }
-/* Computes the deviance, at least 0: rounding can leave a difference of large numbers below zero. */
+/* Computes the deviance, at least 0: rounding can leave a difference of large numbers below zero. The largest
+ * value of y u - e^u is y log y - y. */
 static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
                              double *deviance) {
   (void)likelihood;
-  for (int i = 0; i < n; i++)
-    deviance[i] = fmax(0, 2 * (poisson_best(y[i]) - (y[i] * u[i] - poisson_rate(u[i]))));
+  for (int i = 0; i < n; i++) {
+    const double best = y[i] > 0 ? y[i] * log(y[i]) - y[i] : 0;
+    deviance[i] = fmax(0, 2 * (best - (y[i] * u[i] - poisson_rate(u[i]))));
+  }
 }
 /* Draws by inversion up to a rate of 500. Above that, rounds the normal number with the Cornish-Fisher
  * correction for skewness, which makes the distribution function accurate to 1e-4. */

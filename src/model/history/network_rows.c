@@ -81,21 +81,18 @@ typedef struct {
   double temper;
 } Part;
 
-static Part network_rows_part_of(const HistoryView *view, int lane) {
+/* Returns the rows of a lane, after loading its theta[p, lanes] in single precision. */
+static Part network_rows_begin(NetworkRows *rows, const HistoryView *view, const double *theta, int lane) {
   const History *history = view->history;
   const HistoryInputs *kept = history_inputs(history);
   const size_t run = (size_t)((view->first + lane) / view->draws), width = (size_t)kept->width;
+  for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * view->lanes + lane];
   return (Part){.likelihood = history->likelihood,
                 .count = history_observations(history, (int)run),
                 .width = width,
                 .x = kept->inputs + run * (size_t)history->d * width,
                 .y = kept->responses + run * width,
                 .temper = history->temper};
-}
-
-/* Loads theta of a lane, in single precision. */
-static void load_weights(NetworkRows *rows, const double *theta, int lanes, int lane) {
-  for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
 }
 
 /* Computes slopes and curvatures of LANES rows from `first` on, given the outputs y; 0 beyond the last
@@ -115,15 +112,13 @@ static void network_rows_slope_of(void *context, int first, const float *y, floa
   for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n];
 }
 
-static int network_padded_rows(int count) { return (count + LANES - 1) / LANES * LANES; }
-
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
                            double *gradient) {
   for (int n = 0; n < view->lanes; n++) {
-    Part part = network_rows_part_of(view, n);
-    load_weights(rows, theta, view->lanes, n);
-    network_gradient(&rows->shape, rows->theta, network_padded_rows(part.count), part.x, part.width,
-                     network_rows_slope_of, &part, rows->gradient, rows->workspace);
+    Part part = network_rows_begin(rows, view, theta, n);
+    const int padded = (part.count + LANES - 1) / LANES * LANES;
+    network_gradient(&rows->shape, rows->theta, padded, part.x, part.width, network_rows_slope_of, &part,
+                     rows->gradient, rows->workspace);
     for (int i = 0; i < rows->parameters; i++)
       gradient[i * view->lanes + n] = part.temper * rows->gradient[i];
   }
@@ -157,8 +152,7 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
                               double *gradient, double *precision) {
   const int p = rows->parameters, lanes = view->lanes;
   for (int n = 0; n < lanes; n++) {
-    const Part part = network_rows_part_of(view, n);
-    load_weights(rows, theta, lanes, n);
+    const Part part = network_rows_begin(rows, view, theta, n);
     memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
     memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
     for (int first = 0; first < part.count; first += LANES) {
@@ -186,8 +180,7 @@ static double network_sum_squares(size_t count, const float *restrict x) {
 
 void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace) {
   for (int n = 0; n < view->lanes; n++) {
-    const Part part = network_rows_part_of(view, n);
-    load_weights(rows, theta, view->lanes, n);
+    const Part part = network_rows_begin(rows, view, theta, n);
     trace[n] = 0;
     for (int first = 0; first < part.count; first += LANES) {
       network_rows_jacobian(rows, &part, first);
