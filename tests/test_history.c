@@ -4,7 +4,8 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/history/history_internal.h"
+#include "levels.h"
+#include "model/history/history_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -436,6 +437,38 @@ static void test_uneven(void) {
   }
 }
 
+DECLARE_LEVELS(history_kernel_deviance);
+
+/* Checks that every instruction level gives the deviance of clicks, up to rounding. */
+static void test_levels(void) {
+  SCRATCH_ARENA(memory);
+  enum { T = 20 };
+  const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
+  __typeof__(&history_kernel_deviance)
+      const levels[] = {history_kernel_deviance_v1, history_kernel_deviance_v3, history_kernel_deviance_v4};
+  History history;
+  double phi[2 * TILE_LANES], y[TILE_LANES], z[2 * TILE_LANES], expected[TILE_LANES] = {0}, found[TILE_LANES];
+  Rng rng = {.key = rng_key(7, RNG_TEST)};
+  CHECK_OK(history_create(&memory, 2, TILE_LANES, &likelihood, &history));
+  CHECK_OK(history_reserve(&history, T));
+  rng_normal(&rng, 2 * TILE_LANES, z);
+  for (int t = 0; t < T; t++) {
+    rng_normal(&rng, 2 * TILE_LANES, phi);
+    for (int n = 0; n < TILE_LANES; n++) {
+      const double u = phi[n] * z[n] + phi[TILE_LANES + n] * z[TILE_LANES + n];
+      y[n] = (t + n) % 2;
+      expected[n] -= 2 * likelihood.ops->log_likelihood(&likelihood, y[n], u);
+    }
+    history_record(&history, NULL, phi, y);
+  }
+  const HistoryColumn column = {&history, history_rows(&history), 0, false, TILE_LANES, TILE_LANES, NULL,
+                                NULL};
+  for (int level = 0; level < runnable_levels(); level++) {
+    levels[level](&column, z, found, NULL);
+    for (int n = 0; n < TILE_LANES; n++) CHECK_NEAR(found[n], expected[n], 1e-12 * expected[n]);
+  }
+}
+
 /* Checks the bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they choose:
  * tiles never run out, and are far below 1 GB. */
 static void test_memory(void) {
@@ -534,6 +567,7 @@ int main(void) {
                          {"uneven histories", test_uneven},
                          {"memory of an uneven history", test_memory},
                          {"every form", test_forms},
+                         {"instruction levels", test_levels},
                          CU_TEST_INFO_NULL};
   return harness_run("history", tests);
 }

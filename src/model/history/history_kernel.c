@@ -242,7 +242,7 @@ INLINE void add_clicks(int rows, const double *y, const double *counts, const do
       product[n] *= 1 + counts[k] * e[k];
       linear[n] += counts[k] * (u[k] < 0 ? -y[k] * u[k] : (1 - y[k]) * u[k]);
     }
-  for (int n = 0; n < TILE_LANES; n += VECTOR_LANES) {
+  for (int n = 0; n < TILE_LANES; n += REAL_WIDTH) {
     Real factor;
     memcpy(&factor, product + n, sizeof factor);
     const Real logarithm = real_log(factor);
