@@ -437,15 +437,15 @@ static void test_uneven(void) {
   }
 }
 
-DECLARE_LEVELS(history_kernel_deviance);
+DECLARE_LEVELS(history_kernel_sums);
 
 /* Checks that every instruction level gives the deviance of clicks, up to rounding. */
 static void test_levels(void) {
   SCRATCH_ARENA(memory);
   enum { T = 20 };
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
-  __typeof__(&history_kernel_deviance)
-      const levels[] = {history_kernel_deviance_v1, history_kernel_deviance_v3, history_kernel_deviance_v4};
+  __typeof__(&history_kernel_sums)
+      const levels[] = {history_kernel_sums_v1, history_kernel_sums_v3, history_kernel_sums_v4};
   History history;
   double phi[2 * TILE_LANES], y[TILE_LANES], z[2 * TILE_LANES], expected[TILE_LANES] = {0}, found[TILE_LANES];
   Rng rng = {.key = rng_key(7, RNG_TEST)};
@@ -464,7 +464,7 @@ static void test_levels(void) {
   const HistoryColumn column = {&history, history_rows(&history), 0, false, TILE_LANES, TILE_LANES, NULL,
                                 NULL};
   for (int level = 0; level < runnable_levels(); level++) {
-    levels[level](&column, z, found, NULL);
+    levels[level](&column, z, found, NULL, NULL);
     for (int n = 0; n < TILE_LANES; n++) CHECK_NEAR(found[n], expected[n], 1e-12 * expected[n]);
   }
 }

@@ -20,11 +20,10 @@ enum { COORDINATES = 8, GROUP = 5 };
 #endif
 enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* rows of a prediction that are processed side by side */
 
-typedef double Vector __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8), may_alias));
 /* Loads vector v of the column, or the number that all its lanes share. */
-#define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*SIMD_DOUBLES)))
-#define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
+#define LOAD(from, v) ((Real)(*(const Unaligned *)((from) + (v)*SIMD_DOUBLES)))
+#define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Real){0} : LOAD(from, v))
 
 /* Returns how many rows to process; lanes whose run has fewer have counts of 0 for the rest. */
 INLINE int history_rows_of(const HistoryColumn *column, const bool shared) {
@@ -37,12 +36,6 @@ INLINE int rows_of_tile(int row, int total_rows) {
   return left < tile ? left : tile;
 }
 
-/* Returns where the first lane's number in row `row` of rewards or counts is. */
-INLINE const double *number_of(const HistoryColumn *column, int row, const double *numbers) {
-  return numbers + history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES +
-         column->run % TILE_LANES;
-}
-
 /* Returns where coordinate i of the features of row `row` + r is; coordinates are TILE_LANES apart. */
 INLINE const double *feature_of(const HistoryColumn *column, int row, int r, int i) {
   const size_t d = (size_t)column->history->d;
@@ -50,34 +43,21 @@ INLINE const double *feature_of(const HistoryColumn *column, int row, int r, int
   return column->rows->features + (at * d + (size_t)i) * TILE_LANES + column->run % TILE_LANES;
 }
 
-/* Loads vector v of the column's lanes from a row of an array; lanes past the last become 0. `put` stores it;
- * lanes past the last are not written. */
-INLINE void get(const HistoryColumn *column, int v, const double *from, Vector *lanes) {
-  int count = column->count - v * SIMD_DOUBLES;
-  *lanes = (Vector){0};
-  if (count >= SIMD_DOUBLES)
-    *lanes = LOAD(from, v);
-  else if (count > 0)
-    memcpy(lanes, from + v * SIMD_DOUBLES, (size_t)count * sizeof *from);
-}
-
-INLINE void put(const HistoryColumn *column, int v, const Vector *lanes, double *to) {
-  int count = column->count - v * SIMD_DOUBLES;
-  if (count >= SIMD_DOUBLES)
-    memcpy(to + v * SIMD_DOUBLES, lanes, sizeof *lanes);
-  else if (count > 0)
-    memcpy(to + v * SIMD_DOUBLES, lanes, (size_t)count * sizeof *to);
+/* Returns the lanes of vector v of the column, in the arrays of a call. */
+INLINE RealLanes lanes_of(const HistoryColumn *column, int v) {
+  const int first = v * SIMD_DOUBLES, left = column->count > first ? column->count - first : 0;
+  return (RealLanes){(size_t)first, (size_t)(left < SIMD_DOUBLES ? left : SIMD_DOUBLES), column->stride};
 }
 
 /* Adds to u[TILE_ROWS, TILE_LANES] what `count` coordinates from `from` on contribute, in `height` rows from
  * `row` + r on; with from = 0 the sums start at 0. */
 INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row, int r, const int height,
-                         int from, int count, Vector theta[][VECTORS], double *u) {
+                         int from, int count, Real theta[][VECTORS], double *u) {
   const size_t next = (size_t)column->history->d * TILE_LANES;
   const double *phi = feature_of(column, row, r, from);
-  Vector sum[ROWS][VECTORS];
+  Real sum[ROWS][VECTORS];
   for (int q = 0; q < height; q++)
-    for (int v = 0; v < VECTORS; v++) sum[q][v] = from > 0 ? LOAD(u + (r + q) * TILE_LANES, v) : (Vector){0};
+    for (int v = 0; v < VECTORS; v++) sum[q][v] = from > 0 ? LOAD(u + (r + q) * TILE_LANES, v) : (Real){0};
   for (int k = 0; k < count; k++)
     for (int q = 0; q < height; q++)
       for (int v = 0; v < VECTORS; v++)
@@ -92,11 +72,11 @@ INLINE void predict(const HistoryColumn *column, const bool shared, int row, int
   const int d = column->history->d;
   for (int from = 0; from < d; from += COORDINATES) {
     int count = d - from < COORDINATES ? d - from : COORDINATES, r = 0;
-    Vector theta[COORDINATES][VECTORS];
+    Real theta[COORDINATES][VECTORS];
     for (int k = 0; k < count; k++) {
       double shift_i = shift ? shift[from + k] : 0, scale_i = column->scale ? column->scale[from + k] : 1;
       for (int v = 0; v < VECTORS; v++) {
-        get(column, v, z + (size_t)(from + k) * column->stride, &theta[k][v]);
+        real_load(lanes_of(column, v), 1, z + (size_t)(from + k) * column->stride, &theta[k][v]);
         theta[k][v] = shift_i + scale_i * theta[k][v];
       }
     }
@@ -109,7 +89,8 @@ INLINE void predict(const HistoryColumn *column, const bool shared, int row, int
  * copied to each lane of `spread`. */
 INLINE const double *fetch(const HistoryColumn *column, const bool shared, int row, int rows,
                            const double *numbers, double *spread) {
-  const double *from = number_of(column, row, numbers);
+  const size_t first = history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES;
+  const double *from = numbers + first + column->run % TILE_LANES;
   if (!shared) return from;
   for (int r = 0; r < rows; r++)
     for (int n = 0; n < TILE_LANES; n++) spread[r * TILE_LANES + n] = from[r * TILE_LANES];
@@ -126,11 +107,12 @@ INLINE void history_add_gradient(const HistoryColumn *column, const bool shared,
                                  const double *slope, double *gradient) {
   for (int i = 0; i < column->history->d; i++)
     for (int v = 0; v < VECTORS; v++) {
-      Vector sum;
-      get(column, v, gradient + (size_t)i * column->stride, &sum);
+      const RealLanes at = lanes_of(column, v);
+      Real sum;
+      real_load(at, 1, gradient + (size_t)i * column->stride, &sum);
       for (int r = 0; r < rows; r++)
         sum += LOAD(slope + r * TILE_LANES, v) * LOAD_OR_SHARE(feature_of(column, row, r, i), shared, v);
-      put(column, v, &sum, gradient + (size_t)i * column->stride);
+      real_store(at, 1, &sum, gradient + (size_t)i * column->stride);
     }
 }
 
@@ -147,30 +129,31 @@ INLINE void add_group(const int height, const HistoryColumn *column, const bool 
                       int rows, int i, int from, const bool diagonal, const Sums *sums) {
   const size_t d = (size_t)column->history->d, stride = column->stride;
   const int width = diagonal ? height : GROUP;
+  const RealLanes at = lanes_of(column, v);
   double *corner = sums->precision + ((size_t)i * d + (size_t)from) * stride;
   double *gradient = sums->gradient + (size_t)i * stride;
-  Vector pull[GROUP], sum[GROUP][GROUP];
+  Real pull[GROUP], sum[GROUP][GROUP];
   for (int k = 0; k < height; k++) {
-    if (diagonal) get(column, v, gradient + (size_t)k * stride, &pull[k]);
+    if (diagonal) real_load(at, 1, gradient + (size_t)k * stride, &pull[k]);
     for (int j = 0; j < width; j++)
-      if (!diagonal || j <= k) get(column, v, corner + ((size_t)k * d + (size_t)j) * stride, &sum[k][j]);
+      if (!diagonal || j <= k) real_load(at, 1, corner + ((size_t)k * d + (size_t)j) * stride, &sum[k][j]);
   }
   for (int r = 0; r < rows; r++) {
     const double *phi_i = feature_of(column, row, r, i), *phi_j = feature_of(column, row, r, from);
-    Vector slope = LOAD(sums->slope + r * TILE_LANES, v), weight = LOAD(sums->curvature + r * TILE_LANES, v),
-           x[GROUP];
+    Real slope = LOAD(sums->slope + r * TILE_LANES, v), weight = LOAD(sums->curvature + r * TILE_LANES, v),
+         x[GROUP];
     for (int j = 0; j < width; j++) x[j] = LOAD_OR_SHARE(phi_j + j * TILE_LANES, shared, v);
     for (int k = 0; k < height; k++) {
-      Vector x_k = LOAD_OR_SHARE(phi_i + k * TILE_LANES, shared, v), weighted = weight * x_k;
+      Real x_k = LOAD_OR_SHARE(phi_i + k * TILE_LANES, shared, v), weighted = weight * x_k;
       if (diagonal) pull[k] += slope * x_k;
       for (int j = 0; j < width; j++)
         if (!diagonal || j <= k) sum[k][j] -= weighted * x[j];
     }
   }
   for (int k = 0; k < height; k++) {
-    if (diagonal) put(column, v, &pull[k], gradient + (size_t)k * stride);
+    if (diagonal) real_store(at, 1, &pull[k], gradient + (size_t)k * stride);
     for (int j = 0; j < width; j++)
-      if (!diagonal || j <= k) put(column, v, &sum[k][j], corner + ((size_t)k * d + (size_t)j) * stride);
+      if (!diagonal || j <= k) real_store(at, 1, &sum[k][j], corner + ((size_t)k * d + (size_t)j) * stride);
   }
 }
 
@@ -192,37 +175,6 @@ INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int 
 static void history_kernel_clear(const HistoryColumn *column, size_t rows, double *array) {
   for (size_t i = 0; i < rows; i++)
     memset(array + i * column->stride, 0, (size_t)column->count * sizeof *array);
-}
-
-INLINE void derivatives(const HistoryColumn *column, const bool shared, const double *z, double *gradient,
-                        double *precision) {
-  const History *h = column->history;
-  const int total_rows = history_rows_of(column, shared);
-  double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
-  const Sums sums = {slope, curvature, gradient, precision};
-  history_kernel_clear(column, (size_t)h->d, gradient);
-  if (precision) history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
-  for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
-    rows = rows_of_tile(row, total_rows);
-    predict(column, shared, row, rows, column->shift, z, u);
-    const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
-    const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
-    h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
-    history_repeat(rows, counts, slope);
-    history_repeat(rows, counts, curvature);
-    if (precision)
-      add_derivatives(column, shared, row, rows, &sums);
-    else
-      history_add_gradient(column, shared, row, rows, slope, gradient);
-  }
-}
-
-void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
-                                double *precision) {
-  if (column->shared)
-    derivatives(column, true, z, gradient, precision);
-  else
-    derivatives(column, false, z, gradient, precision);
 }
 
 /* Adds the deviance of single clicks, [rows, TILE_LANES], to total[TILE_LANES]: twice the logarithm of the
@@ -251,42 +203,50 @@ INLINE void add_clicks(int rows, const double *y, const double *counts, const do
   for (int n = 0; n < TILE_LANES; n++) total[n] += 2 * (product[n] + linear[n]);
 }
 
-INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared, const double *z,
-                                  double *deviance, double *gradient) {
+INLINE void sum_rows(const HistoryColumn *column, const bool shared, const double *z, double *deviance,
+                     double *gradient, double *precision) {
   const History *h = column->history;
+  const Likelihood *likelihood = h->likelihood;
   const int total_rows = history_rows_of(column, shared);
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS];
   double total[TILE_LANES] = {0};
-  const bool clicks = !gradient && h->likelihood->ops == &likelihood_logistic &&
-                      h->ops == &history_form_rows && !column->rows->discounted;
+  const Sums sums = {slope, curvature, gradient, precision};
+  const bool clicks = !gradient && likelihood->ops == &likelihood_logistic && h->ops == &history_form_rows &&
+                      !column->rows->discounted;
   if (gradient) history_kernel_clear(column, (size_t)h->d, gradient);
-  for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
+  if (precision) history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
+  for (int row = h->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);
     predict(column, shared, row, rows, column->shift, z, u);
     const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
     const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
     if (clicks) {
       add_clicks(rows, y, counts, u, total);
-      continue;
+    } else if (deviance) {
+      likelihood->ops->deviance(likelihood, rows * TILE_LANES, y, u, terms);
+      history_repeat(rows, counts, terms);
+      for (int r = 0; r < rows; r++)
+        for (int n = 0; n < TILE_LANES; n++) total[n] += terms[r * TILE_LANES + n];
     }
-    h->likelihood->ops->deviance(h->likelihood, rows * TILE_LANES, y, u, terms);
-    history_repeat(rows, counts, terms);
-    for (int r = 0; r < rows; r++)
-      for (int n = 0; n < TILE_LANES; n++) total[n] += terms[r * TILE_LANES + n];
     if (!gradient) continue;
-    h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
+    likelihood->ops->derivatives(likelihood, rows * TILE_LANES, y, u, slope, curvature);
     history_repeat(rows, counts, slope);
-    history_add_gradient(column, shared, row, rows, slope, gradient);
+    if (precision) {
+      history_repeat(rows, counts, curvature);
+      add_derivatives(column, shared, row, rows, &sums);
+    } else {
+      history_add_gradient(column, shared, row, rows, slope, gradient);
+    }
   }
-  memcpy(deviance, total, (size_t)column->count * sizeof *deviance);
+  if (deviance) memcpy(deviance, total, (size_t)column->count * sizeof *deviance);
 }
 
-void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,
-                             double *gradient) {
+void history_kernel_sums(const HistoryColumn *column, const double *z, double *deviance, double *gradient,
+                         double *precision) {
   if (column->shared)
-    deviance_and_gradient(column, true, z, deviance, gradient);
+    sum_rows(column, true, z, deviance, gradient, precision);
   else
-    deviance_and_gradient(column, false, z, deviance, gradient);
+    sum_rows(column, false, z, deviance, gradient, precision);
 }
 
 INLINE void largest_move(const HistoryColumn *column, const bool shared, const double *step, double *reach) {
@@ -312,10 +272,10 @@ void history_kernel_reach(const HistoryColumn *column, const double *step, doubl
 }
 
 /* Returns entry i, j of the covariance of theta. */
-INLINE Vector covariance_of(const HistoryColumn *column, int v, int i, int j, const double *covariance) {
+INLINE Real covariance_of(const HistoryColumn *column, RealLanes at, int i, int j, const double *covariance) {
   const double *scale = column->scale;
-  Vector entry;
-  get(column, v, covariance + (size_t)(i * column->history->d + j) * column->stride, &entry);
+  Real entry;
+  real_load(at, 1, covariance + (size_t)(i * column->history->d + j) * at.lanes, &entry);
   return scale ? entry * (scale[i] * scale[j]) : entry;
 }
 
@@ -327,16 +287,17 @@ INLINE void spread_rows(const HistoryColumn *column, int row, int r, const int h
   const size_t next = (size_t)d * TILE_LANES;
   const double *phi = feature_of(column, row, r, 0);
   for (int v = 0; v < VECTORS; v++) {
-    Vector total[ROWS] = {{0}};
+    const RealLanes at = lanes_of(column, v);
+    Real total[ROWS] = {{0}};
     for (int i = 0; i < d; i++) {
-      Vector sum[ROWS] = {{0}};
+      Real sum[ROWS] = {{0}};
       for (int j = 0; j < i; j++) {
-        const Vector entry = covariance_of(column, v, i, j, covariance);
+        const Real entry = covariance_of(column, at, i, j, covariance);
         for (int q = 0; q < height; q++) sum[q] += entry * LOAD(phi + (size_t)q * next + j * TILE_LANES, v);
       }
-      const Vector entry = covariance_of(column, v, i, i, covariance);
+      const Real entry = covariance_of(column, at, i, i, covariance);
       for (int q = 0; q < height; q++) {
-        const Vector x = LOAD(phi + (size_t)q * next + i * TILE_LANES, v);
+        const Real x = LOAD(phi + (size_t)q * next + i * TILE_LANES, v);
         total[q] += x * (2 * sum[q] + entry * x);
       }
     }

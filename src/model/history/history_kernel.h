@@ -18,15 +18,12 @@ typedef struct {
   const double *shift, *scale; /* theta = shift + scale z; may be NULL */
 } HistoryColumn;
 
-/* Computes derivatives: gradient[d, ..] of the log likelihood and, unless it is NULL, the lower triangle of
- * precision[d, d, ..], both with respect to theta. deviance: deviance[..], and that gradient unless it is
- * NULL. reach: the largest |phi' scale step| of each lane. marginals: for history_visit_marginals, the sums
- * of slope phi and, in the lower triangle, of curvature phi phi', with covariance[d, d, ..] in coordinates z;
- * never shared. */
-void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
-                                double *precision);
-void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,
-                             double *gradient);
+/* Computes sums: deviance[..] and, with respect to theta, the gradient[d, ..] of the log likelihood and the
+ * lower triangle of precision[d, d, ..]; each may be NULL, but precision needs the gradient. reach: the
+ * largest |phi' scale step| of each lane. marginals: for history_visit_marginals, the sums of slope phi and,
+ * in the lower triangle, of curvature phi phi', with covariance[d, d, ..] in coordinates z; never shared. */
+void history_kernel_sums(const HistoryColumn *column, const double *z, double *deviance, double *gradient,
+                         double *precision);
 void history_kernel_reach(const HistoryColumn *column, const double *step, double *reach);
 void history_kernel_marginals(const HistoryColumn *column, int lane, const double *mean,
                               const double *covariance, HistoryVisit *visit, void *context, double *vector,

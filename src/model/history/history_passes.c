@@ -52,7 +52,7 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
     HistoryColumn column = history_column_at(view, first);
     if (!settled || memchr(settled + first, false, (size_t)column.count)) {
       double *own = precision ? precision + first : NULL;
-      history_kernel_derivatives(&column, z + first, gradient + first, own);
+      history_kernel_sums(&column, z + first, NULL, gradient + first, own);
       scale_derivatives(&column, view->history->temper, gradient + first, own);
     }
     first += column.count;
@@ -66,7 +66,7 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = history_column_at(view, first);
     double *own = gradient ? gradient + first : NULL;
-    history_kernel_deviance(&column, z + first, log_likelihood + first, own);
+    history_kernel_sums(&column, z + first, log_likelihood + first, own, NULL);
     if (gradient) scale_derivatives(&column, temper, own, NULL);
     first += column.count;
   }
