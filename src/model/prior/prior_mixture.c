@@ -6,10 +6,11 @@
  * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
  * symmetric. */
 #include "core/linalg.h"
+#include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/prior/families.h"
-#include "model/prior/prior_closed.h"
+#include "model/prior/logs_fit.h"
 
 #include <float.h>
 #include <math.h>
@@ -92,29 +93,13 @@ static void prior_closed_density(const Chain *chain, int t, int lanes, const dou
   mixture_density(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, log_density, score);
 }
 
-/* Computes mean and eigendecomposition of every component in the chain's coordinates. */
-static Status prior_mixture_decompose(Closed *self) {
-  SCRATCH_ARENA(scratch);
-  size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
-  Mixture mixture; /* of z */
-  TRY(mixture_copy(&scratch, &self->mixture, &mixture));
-  TRY(mixture_standardise(&mixture, self->chain.shift, self->chain.scale));
-  memcpy(self->mean, mixture.mean, count * d * sizeof *self->mean);
-  Status status = STATUS_OK;
-  for (size_t c = 0; c < count && status == STATUS_OK; c++) {
-    status = linalg_eigen((int)d, mixture.covariance + c * d * d, self->basis + c * d * d,
-                          self->eigenvalue + c * d);
-    double *l = self->eigenvalue + c * d;
-    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l is in rising order */
-  }
-  return status;
-}
-
 /* Creates the prior of `mixture`, which is in the prior's memory and is prepared here, and builds the
  * chain. */
-Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
-                           const PriorFit *settings) {
+static Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
+                                  const PriorFit *settings) {
+  SCRATCH_ARENA(scratch);
   Arena *memory = prior->memory;
+  Mixture standardised; /* of z */
   Closed *self;
   ALLOCATE(memory, self, 1);
   self->mixture = *mixture;
@@ -131,7 +116,14 @@ Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureCh
   ALLOCATE(memory, self->diffused->gradient, d * CHUNK_LANES);
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
   if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
-  TRY(prior_mixture_decompose(self));
+  TRY(mixture_copy(&scratch, &self->mixture, &standardised));
+  TRY(mixture_standardise(&standardised, self->chain.shift, self->chain.scale));
+  memcpy(self->mean, standardised.mean, count * d * sizeof *self->mean);
+  for (size_t c = 0; c < count; c++) {
+    double *l = self->eigenvalue + c * d;
+    TRY(linalg_eigen((int)d, standardised.covariance + c * d * d, self->basis + c * d * d, l));
+    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l is in rising order */
+  }
   TRY(denoiser_mixture_create(memory, &self->mixture, true, &self->denoiser));
   self->chain.state = self;
   self->chain.noise = prior_closed_noise;
@@ -214,30 +206,157 @@ static Status prior_closed_load(Prior *prior, StoreFile *file, const PriorFit *c
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", store_path(file));
 }
 
+/* ---- fits, to samples of theta and to logs of past tasks
+ *
+ * A part is one fit with all of its starts, since these compete: with the number of components asked for, or
+ * one part for each candidate number. It holds a head, the log densities of held-out samples, which only
+ * candidates have, and the packed mixture. */
+
+enum { HEAD_MOST, HEAD_SHARED, HEAD_NOISE, HEAD, BEFORE = HEAD + MIXTURE_MOST_HELD_OUT };
+
+static int prior_mixture_parts(const PriorFit *fit) {
+  return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES;
+}
+
+/* Returns whether n items are enough for a number of components. */
+typedef bool Tried(int d, int n, int components);
+
+/* Returns the components of a part for n items, or 0 if there is nothing to fit. */
+static int prior_closed_part_components(const PriorFit *fit, int d, int n, Tried *tried, int part) {
+  if (fit->components > 0) return fit->components;
+  const int candidate = mixture_candidate(d, part);
+  return candidate > 0 && tried(d, n, candidate) ? candidate : 0;
+}
+
+static size_t prior_mixture_part_size(const PriorFit *fit, int d) {
+  return BEFORE + mixture_packed_size(d, fit->components > 0 ? fit->components : mixture_most(d));
+}
+
+static int prior_mixture_components(const PriorFit *fit) {
+  enum { TYPICAL = 64 };
+  return fit->components > 0 ? fit->components : TYPICAL;
+}
+
+static Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
+  const int d = samples->d, n = samples->n;
+  const int components = prior_closed_part_components(fit, d, n, mixture_candidate_fits, part);
+  SCRATCH_ARENA(scratch);
+  Mixture fitted;
+  int most = components;
+  if (components == 0) return STATUS_OK;
+  if (fit->components > 0)
+    TRY(mixture_fit(&scratch, d, n, samples->theta, components, fit->starts, key, fit->replicate, &fitted));
+  else if (components == mixture_candidate(d, 0))
+    TRY(mixture_try_more(&scratch, d, n, samples->theta, fit->starts, key, fit->replicate, &fitted,
+                         out + HEAD, &out[HEAD_SHARED], &most));
+  else
+    TRY(mixture_try(&scratch, d, n, samples->theta, components, fit->starts, key, fit->replicate, &fitted,
+                    out + HEAD, &out[HEAD_SHARED]));
+  out[HEAD_MOST] = most;
+  mixture_pack(&fitted, out + BEFORE);
+  return STATUS_OK;
+}
+
+/* Assembles a prior; fails if the reader of prior files would refuse it. */
+static Status prior_closed_assemble(Prior *prior, const PriorFit *fit, int n, Tried *tried,
+                                    const double *parts) {
+  const size_t size = prior_mixture_part_size(fit, prior->d);
+  const double *candidate[MIXTURE_MOST_CANDIDATES], *held_out[MIXTURE_MOST_CANDIDATES], *chosen = parts;
+  int components[MIXTURE_MOST_CANDIDATES], count = 0, most = 0;
+  MixtureChoice choice = {.count = 0};
+  Mixture mixture;
+  for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* candidates fall, these arrays rise */
+    if (prior_closed_part_components(fit, prior->d, n, tried, part) == 0) continue;
+    candidate[count] = parts + (size_t)part * size;
+    held_out[count] = candidate[count] + HEAD;
+    components[count] = (int)candidate[count][BEFORE];
+    most = (int)candidate[count++][HEAD_MOST];
+  }
+  if (fit->components == 0) {
+    mixture_choice_make(mixture_held_out(n), count, components, held_out, &choice);
+    for (int k = 0; k < count; k++) choice.shared[k] = candidate[k][HEAD_SHARED];
+    choice.most = most;
+    chosen = candidate[choice.chosen];
+  }
+  prior->noise = chosen[HEAD_NOISE];
+  TRY(mixture_unpack(prior->memory, prior->d, chosen + BEFORE, &mixture));
+  TRY(mixture_check("the fitted prior", &mixture));
+  return prior_closed_create(prior, &mixture, &choice, fit);
+}
+
+static Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                     const double *parts) {
+  return prior_closed_assemble(prior, fit, samples->n, mixture_candidate_fits, parts);
+}
+
+static Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
+  const int components = prior_closed_part_components(fit, logs->d, logs->tasks, logs_candidate_fits, part);
+  SCRATCH_ARENA(scratch);
+  Mixture fitted;
+  double noise;
+  if (components == 0) return STATUS_OK;
+  TRY(logs_fit(&scratch, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate,
+               &fitted, &noise, fit->components == 0 ? out + HEAD : NULL));
+  out[HEAD_MOST] = components, out[HEAD_NOISE] = logs_has_rows(logs) ? 0 : noise;
+  mixture_pack(&fitted, out + BEFORE);
+  return STATUS_OK;
+}
+
+static Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs,
+                                          const double *parts) {
+  return prior_closed_assemble(prior, fit, logs->tasks, logs_candidate_fits, parts);
+}
+
+/* Describes the fit. The chain is exact and is rebuilt from the study's keys when a file is loaded, so a fit
+ * does not depend on the schedule. */
+static void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out) {
+  (void)fit;
+  fprintf(out, "maximum likelihood");
+}
+static void prior_mixture_describe_fit(const PriorFit *fit, FILE *out) {
+  if (fit->components > 0)
+    fprintf(out, "components %d starts %d", fit->components, fit->starts);
+  else
+    fprintf(out, "components auto, of shared variances, starts %d", fit->starts);
+}
+
+static double prior_mixture_cost(const PriorFit *fit, int d, double samples) {
+  double sum = mixture_try_more_cost(d, samples, fit->starts);
+  if (fit->components > 0) return mixture_fit_cost(d, samples, fit->components, fit->starts);
+  for (int part = 0, c; (c = mixture_candidate(d, part)) > 0; part++)
+    if (mixture_candidate_fits(d, (int)samples, c)) sum += mixture_try_cost(d, samples, c, fit->starts);
+  return sum;
+}
+
+static double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
+  double sum = 0;
+  if (fit->components > 0) return logs_fit_cost(d, tasks, rows, fit->components, fit->starts, false);
+  for (int part = 0, c; (c = mixture_candidate(d, part)) > 0; part++)
+    if (logs_candidate_fits(d, (int)tasks, c)) sum += logs_fit_cost(d, tasks, rows, c, fit->starts, true);
+  return sum;
+}
+
 /* Makes a mixture of one component, whatever the keys of a mixture say. */
 static void prior_gaussian_settle(PriorFit *fit, int d) {
   (void)d;
   fit->components = 1;
 }
 
+/* What the two families share. */
 #define CLOSED_OPS                                                                                           \
   .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = prior_closed_sample,                       \
   .save = prior_closed_save, .load = prior_closed_load, .log_density = prior_closed_log_density,             \
-  .score = prior_closed_score
+  .score = prior_closed_score, .parts = prior_mixture_parts, .part_size = prior_mixture_part_size,           \
+  .fit_part = prior_mixture_fit_part, .assemble = prior_mixture_assemble,                                    \
+  .fit_logs_part = prior_mixture_fit_logs_part, .assemble_logs = prior_mixture_assemble_logs,                \
+  .logs_cost = prior_mixture_logs_cost, .components = prior_mixture_components
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
                                  .reference = "DiffTS, Section 6.1 (TunedTS)",
                                  .settle = prior_gaussian_settle,
-                                 .parts = prior_mixture_parts,
-                                 .part_size = prior_mixture_part_size,
-                                 .fit_part = prior_mixture_fit_part,
-                                 .assemble = prior_mixture_assemble,
-                                 .fit_logs_part = prior_mixture_fit_logs_part,
-                                 .assemble_logs = prior_mixture_assemble_logs,
-                                 .logs_cost = prior_mixture_logs_cost,
                                  .describe_fit = prior_gaussian_describe_fit,
-                                 .components = prior_mixture_components,
                                  CLOSED_OPS};
 
 const PriorOps prior_mixture = {
@@ -245,16 +364,8 @@ const PriorOps prior_mixture = {
     .summary =
         "Gaussians fitted by expectation maximisation, of a given number or the one that predicts best",
     .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
-    .parts = prior_mixture_parts,
-    .part_size = prior_mixture_part_size,
-    .fit_part = prior_mixture_fit_part,
-    .assemble = prior_mixture_assemble,
-    .fit_logs_part = prior_mixture_fit_logs_part,
-    .assemble_logs = prior_mixture_assemble_logs,
     .cost = prior_mixture_cost,
-    .logs_cost = prior_mixture_logs_cost,
     .describe_fit = prior_mixture_describe_fit,
     .report = prior_mixture_report,
     .doubt = prior_mixture_doubt,
-    .components = prior_mixture_components,
     CLOSED_OPS};
