@@ -1,7 +1,6 @@
 /* The learned denoiser (denoiser_network.h) as a prior: it tells stochastic localisation what it needs to
  * know about a distribution of theta that is known only by its samples. It is always standardised. Samples of
  * it are draws without evidence. The mixture that its network corrects is fitted to the same samples. */
-#include "io/digest.h"
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
@@ -30,8 +29,7 @@ typedef struct {
   float *parameters; /* [network_parameters] */
   double *shift, *scale; /* [d] */
   DenoiserCheck check;
-  int64_t samples; /* number of samples it was fitted to */
-  char samples_sha256[DIGEST_SIZE];
+  TrainingOrigin origin;
   Unconditional unconditional;
 } Learned;
 
@@ -172,17 +170,12 @@ static size_t prior_denoiser_part_size(const PriorFit *fit, int d) {
          prior_denoiser_network_size(fit, d);
 }
 
-static double prior_denoiser_mixtures_cost(int d, double samples, int starts) {
-  const int n = samples > INT_MAX ? INT_MAX : (int)samples;
-  double sum = 0;
-  for (int i = 0, components; (components = prior_denoiser_candidate(d, n, i)) > 0; i++)
-    sum += mixture_try_cost(d, samples, components, starts);
-  return sum;
-}
-
 static double prior_denoiser_cost(const PriorFit *fit, int d, double samples) {
-  return learning_cost(fit->steps, fit->batch, (double)prior_denoiser_network_size(fit, d)) +
-         prior_denoiser_mixtures_cost(d, samples, fit->starts);
+  const int n = samples > INT_MAX ? INT_MAX : (int)samples;
+  double mixtures = 0;
+  for (int i = 0, components; (components = prior_denoiser_candidate(d, n, i)) > 0; i++)
+    mixtures += mixture_try_cost(d, samples, components, fit->starts);
+  return learning_cost(fit->steps, fit->batch, (double)prior_denoiser_network_size(fit, d)) + mixtures;
 }
 
 static double prior_denoiser_total_error(const DenoiserCheck *check) {
@@ -210,35 +203,31 @@ static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSample
   return STATUS_OK;
 }
 
-/* Learns and checks a denoiser in the temporary `prior`, and packs it into the part `out`. */
-static Status prior_denoiser_fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior,
-                                         double *out) {
+/* Learns and checks a denoiser in a temporary prior, and packs it into the only part. */
+static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *samples, int index, double *out) {
+  SCRATCH_ARENA(scratch);
   const Part part = prior_denoiser_view_part(samples->d, out);
+  const size_t vector = (size_t)samples->d * sizeof(double),
+               count = prior_denoiser_network_size(fit, samples->d);
+  Prior prior = {.memory = &scratch, .ops = &prior_denoiser};
+  TrainingSamples training;
   Mixture corrected, mixture;
   Learned *self;
-  TRY(fit_mixture(prior->memory, fit, samples, &corrected, &mixture));
-  TRY(prior_denoiser_create(prior, &corrected, fit->hidden_count, fit->hidden, &self));
-  const size_t count = network_parameters(&self->network.shape);
-  memcpy(self->shift, samples->shift, (size_t)samples->d * sizeof *self->shift);
-  memcpy(self->scale, samples->scale, (size_t)samples->d * sizeof *self->scale);
-  TRY(denoiser_train(fit, samples, &self->network, self->parameters));
-  TRY(denoiser_choose_shares(fit, samples, &self->network));
-  TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
-  TRY(prior_denoiser_fall_back(fit, samples, &mixture, self));
+  (void)index;
+  TRY(training_samples_create(&scratch, fit, true, samples, &training));
+  TRY(fit_mixture(&scratch, fit, &training, &corrected, &mixture));
+  TRY(prior_denoiser_create(&prior, &corrected, fit->hidden_count, fit->hidden, &self));
+  memcpy(self->shift, training.shift, vector);
+  memcpy(self->scale, training.scale, vector);
+  TRY(denoiser_train(fit, &training, &self->network, self->parameters));
+  TRY(denoiser_choose_shares(fit, &training, &self->network));
+  TRY(denoiser_check(fit, &training, &self->denoiser, &self->check));
+  TRY(prior_denoiser_fall_back(fit, &training, &mixture, self));
   mixture_pack(&self->mixture, part.mixture);
   memcpy(part.check, &self->check, sizeof self->check);
   memcpy(part.share, self->network.share, sizeof self->network.share);
   for (size_t i = 0; i < count; i++) part.parameters[i] = (double)self->parameters[i];
   return STATUS_OK;
-}
-
-static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
-  SCRATCH_ARENA(scratch);
-  (void)part;
-  TrainingSamples training;
-  Prior prior = {.memory = &scratch, .ops = &prior_denoiser};
-  TRY(training_samples_create(&scratch, fit, true, samples, &training));
-  return prior_denoiser_fit_learned(fit, &training, &prior, out);
 }
 
 static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
@@ -248,14 +237,12 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const S
   Learned *self;
   TRY(mixture_unpack(prior->memory, samples->d, part.mixture, &mixture));
   TRY(prior_denoiser_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
-  const size_t count = network_parameters(&self->network.shape),
-               values = (size_t)samples->d * (size_t)samples->n;
+  const size_t count = network_parameters(&self->network.shape);
   for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
   memcpy(&self->check, part.check, sizeof self->check);
   memcpy(self->network.share, part.share, sizeof self->network.share);
   training_standardise(true, samples, self->shift, self->scale);
-  self->samples = samples->n;
-  TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
+  TRY(training_origin_find(samples, &self->origin));
   return prior_beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 
@@ -310,13 +297,8 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
   TRY(store_dimension(file, "member", 1, &member));
   TRY(mixture_save(&self->mixture, file, &dim));
   TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
-  TRY(store_int_attribute(file, "training_samples", self->samples));
-  TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
+  TRY(training_origin_save(&self->origin, self->shift, self->scale, file, dim));
   TRY(store_real_attribute(file, "most_precision", self->network.most_precision));
-  TRY(store_write(file, "shift", STORE_DOUBLE, 1, &dim,
-                  "theta = shift + scale z: mean of the training samples", "1", self->shift));
-  TRY(store_write(file, "scale", STORE_DOUBLE, 1, &dim,
-                  "theta = shift + scale z: standard deviation of the training samples", "1", self->scale));
   TRY(store_write(file, "check_end", STORE_DOUBLE, 1, &bin, "upper end of the bin of log det(I + M)", "1",
                   ends));
   for (int i = 0; i < CHECK_COUNT; i++)
@@ -327,52 +309,8 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
   return network_save(&self->network.shape, 1, self->parameters, file, member);
 }
 
-static Status prior_denoiser_load_vectors(Learned *self, StoreFile *file, size_t d) {
-  size_t bins = DENOISER_BINS;
-  TRY(store_shape(file, "shift", 1, &d));
-  TRY(store_shape(file, "scale", 1, &d));
-  TRY(store_get_doubles(file, "shift", self->shift));
-  TRY(store_get_doubles(file, "scale", self->scale));
-  for (size_t i = 0; i < d; i++)
-    if (!isfinite(self->shift[i]) || !(self->scale[i] > 0) || !isfinite(self->scale[i]))
-      return status_set(STATUS_INPUT,
-                        "%s: shift %g, scale %g of coordinate %zu; both must be finite, and scale above 0",
-                        store_path(file), self->shift[i], self->scale[i], i);
-  for (int i = 0; i < CHECK_COUNT; i++) {
-    TRY(store_shape(file, CHECKS[i].name, 1, &bins));
-    TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
-  }
-  return STATUS_OK;
-}
-
-/* Loads the shares. Files written before shares were chosen keep the whole network. */
-static Status prior_denoiser_load_shares(Learned *self, StoreFile *file) {
-  size_t bins = DENOISER_BINS;
-  double *share = self->network.share;
-  for (size_t k = 0; k < bins; k++) share[k] = 1;
-  if (!store_has_variable(file, "network_share")) return STATUS_OK;
-  TRY(store_shape(file, "network_share", 1, &bins));
-  TRY(store_get_doubles(file, "network_share", share));
-  for (size_t k = 0; k < bins; k++)
-    if (!(share[k] >= 0 && share[k] <= 1))
-      return status_set(STATUS_INPUT, "%s: network_share[%zu] is %g; it must be from 0 to 1",
-                        store_path(file), k, share[k]);
-  return STATUS_OK;
-}
-
-static Status prior_denoiser_load_provenance(Learned *self, StoreFile *file) {
-  char *text;
-  TRY(store_get_int_attribute(file, "training_samples", &self->samples));
-  TRY(store_get_text_attribute(file, "training_samples_sha256", &text));
-  snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
-  free(text);
-  TRY(store_get_real_attribute(file, "most_precision", &self->network.most_precision));
-  if (self->network.most_precision > 0 && isfinite(self->network.most_precision)) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
-                    store_path(file), self->network.most_precision);
-}
-
 static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  size_t bins = DENOISER_BINS;
   Learned *self;
   Mixture mixture;
   int hidden_count, hidden[NETWORK_MOST_HIDDEN];
@@ -383,9 +321,26 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
     return status_set(STATUS_INPUT, "%s: %zu dimensions are too many for a denoiser", store_path(file), d);
   TRY(network_load_hidden(file, 1, (size_t)denoiser_input_count(mixture.d), d, &hidden_count, hidden));
   TRY(prior_denoiser_create(prior, &mixture, hidden_count, hidden, &self));
-  TRY(prior_denoiser_load_vectors(self, file, d));
-  TRY(prior_denoiser_load_shares(self, file));
-  TRY(prior_denoiser_load_provenance(self, file));
+  TRY(training_origin_load(file, d, &self->origin, self->shift, self->scale));
+  TRY(training_check_scale(store_path(file), mixture.d, self->shift, self->scale));
+  for (int i = 0; i < CHECK_COUNT; i++) {
+    TRY(store_shape(file, CHECKS[i].name, 1, &bins));
+    TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
+  }
+  double *share = self->network.share;
+  for (size_t k = 0; k < bins; k++) share[k] = 1; /* in files written before shares were chosen */
+  if (store_has_variable(file, "network_share")) {
+    TRY(store_shape(file, "network_share", 1, &bins));
+    TRY(store_get_doubles(file, "network_share", share));
+  }
+  for (size_t k = 0; k < bins; k++)
+    if (!(share[k] >= 0 && share[k] <= 1))
+      return status_set(STATUS_INPUT, "%s: network_share[%zu] is %g; it must be from 0 to 1",
+                        store_path(file), k, share[k]);
+  TRY(store_get_real_attribute(file, "most_precision", &self->network.most_precision));
+  if (!(self->network.most_precision > 0) || !isfinite(self->network.most_precision))
+    return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
+                      store_path(file), self->network.most_precision);
   TRY(prior_beside_scale(prior, &self->mixture, self->shift, self->scale));
   return network_load(&self->network.shape, 1, file, self->parameters);
 }

@@ -1,7 +1,6 @@
 /* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
  * its own regression. */
 #include "core/simd.h"
-#include "io/digest.h"
 #include "model/mixture/mixture_store.h"
 #include "model/network/network_kernel.h"
 #include "model/network/network_store.h"
@@ -24,8 +23,7 @@ typedef struct {
   NetworkShape shape;
   float *parameters; /* [T, P], P = network_parameters */
   double *loss; /* [T + 1] */
-  int64_t samples; /* number of samples the networks were fitted to */
-  char samples_sha256[DIGEST_SIZE];
+  TrainingOrigin origin;
   /* Scratch for 64 lanes. */
   float *input, *vector, *output, *workspace; /* [d, 64] each */
   float *jacobian; /* [d, d, 64] */
@@ -165,8 +163,7 @@ static Status prior_diffusion_create(Prior *prior, const PriorFit *fit, int d, D
 }
 
 static size_t prior_diffusion_network_size(const PriorFit *fit, int d) {
-  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden, d);
-  return network_parameters(&shape);
+  return training_stage_values(fit, d) - 1; /* without the loss */
 }
 
 /* Returns the number of parts: the groups of stages, and last the mixture for prior->beside. */
@@ -195,22 +192,7 @@ static Status prior_diffusion_check_vectors(const Diffusion *self, const char *n
     if (!isfinite(self->loss[t]))
       return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g; it must be finite", name, t,
                         self->loss[t]);
-  for (int i = 0; i < chain->d; i++)
-    if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
-      return status_set(STATUS_INPUT,
-                        "%s: shift %g, scale %g of coordinate %d; both must be finite, and scale above 0",
-                        name, chain->shift[i], chain->scale[i], i);
-  return STATUS_OK;
-}
-
-/* Checks that all parameters are finite, as network_store.c does for files. */
-static Status prior_diffusion_check_weights(const Diffusion *self, const char *name) {
-  const size_t count = network_parameters(&self->shape), stages = (size_t)self->chain.schedule.stages;
-  for (size_t k = 0; k < stages * count; k++)
-    if (!isfinite(self->parameters[k]))
-      return status_set(STATUS_INPUT, "%s: the network of stage %zu contains a value that is not finite",
-                        name, k / count + 1);
-  return STATUS_OK;
+  return training_check_scale(name, chain->d, chain->shift, chain->scale);
 }
 
 /* Assembles a prior; fails if the reader of prior files would refuse it. */
@@ -218,8 +200,7 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
                                        const double *parts) {
   Diffusion *self;
   TRY(prior_diffusion_create(prior, fit, samples->d, &self));
-  size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
-  const size_t size = prior_diffusion_part_size(fit, samples->d);
+  const size_t count = network_parameters(&self->shape), size = prior_diffusion_part_size(fit, samples->d);
   for (int t = 0; t < fit->schedule.stages; t++) {
     const double *fitted =
         parts + (size_t)(t / TRAINING_GROUP) * size + (size_t)(t % TRAINING_GROUP) * (count + 1);
@@ -228,10 +209,13 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
     self->loss[t + 1] = fitted[count];
   }
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
-  self->samples = samples->n;
-  TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
+  TRY(training_origin_find(samples, &self->origin));
   TRY(prior_diffusion_check_vectors(self, "the fitted prior"));
-  TRY(prior_diffusion_check_weights(self, "the fitted prior"));
+  for (size_t k = 0; k < (size_t)fit->schedule.stages * count; k++) /* as network_store.c does for files */
+    if (!isfinite(self->parameters[k]))
+      return status_set(STATUS_INPUT,
+                        "the fitted prior: the network of stage %zu contains a value that is not finite",
+                        k / count + 1);
   return prior_beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
 }
 
@@ -258,8 +242,6 @@ static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
                     : store_dimension(file, "dim", (size_t)prior->d, &dim));
   TRY(store_text_attribute(file, NULL, "last_stage",
                            chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
-  TRY(store_int_attribute(file, "training_samples", self->samples));
-  TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
   TRY(store_write(file, "alpha", STORE_DOUBLE, 1, &stage,
                   "share of the signal's variance that stage t = 1 .. T keeps", "1",
                   chain->schedule.alpha + 1));
@@ -268,69 +250,43 @@ static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
   TRY(store_write(file, "loss", STORE_DOUBLE, 1, &stage,
                   "mean squared error of the noise for each coordinate on held-out samples", "1",
                   self->loss + 1));
-  TRY(store_write(file, "shift", STORE_DOUBLE, 1, &dim,
-                  "theta = shift + scale z: mean of the training samples", "1", chain->shift));
-  TRY(store_write(file, "scale", STORE_DOUBLE, 1, &dim,
-                  "theta = shift + scale z: standard deviation of the training samples", "1", chain->scale));
+  TRY(training_origin_save(&self->origin, chain->shift, chain->scale, file, dim));
   return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
-}
-
-/* Loads the number of stages, the dimension and the layer widths of a file, as settings of a fit. */
-static Status prior_diffusion_load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
-  size_t stages = SIZE_MAX;
-  *d = SIZE_MAX;
-  TRY(store_shape(file, "alpha", 1, &stages));
-  TRY(store_shape(file, "shift", 1, d));
-  if (stages < 1 || stages > INT_MAX)
-    return status_set(STATUS_INPUT, "%s: the file has %zu stages; allowed: 1 to 2147483647", store_path(file),
-                      stages);
-  Status status = prior_diffusion_check_dimension(*d);
-  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
-  fit->schedule.stages = (int)stages;
-  return network_load_hidden(file, stages, *d, *d, &fit->hidden_count, fit->hidden);
-}
-
-static Status prior_diffusion_load_provenance(Diffusion *self, StoreFile *file) {
-  char *text;
-  TRY(store_get_int_attribute(file, "training_samples", &self->samples));
-  TRY(store_get_text_attribute(file, "training_samples_sha256", &text));
-  snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
-  free(text);
-  TRY(store_get_text_attribute(file, "last_stage", &text));
-  Status status = STATUS_OK;
-  if (strcmp(text, "literal") != 0 && strcmp(text, "repaired") != 0)
-    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",
-                        store_path(file), text);
-  else
-    self->chain.last_stage = schedule_last_stage(text);
-  free(text);
-  return status;
-}
-
-static Status prior_diffusion_load_vectors(Diffusion *self, StoreFile *file) {
-  Chain *chain = &self->chain;
-  size_t stages = (size_t)chain->schedule.stages, d = (size_t)chain->d;
-  TRY(store_shape(file, "loss", 1, &stages));
-  TRY(store_shape(file, "scale", 1, &d));
-  TRY(store_get_doubles(file, "alpha", chain->schedule.alpha + 1));
-  Status status = schedule_derive(&chain->schedule);
-  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
-  TRY(store_get_doubles(file, "loss", self->loss + 1));
-  TRY(store_get_doubles(file, "shift", chain->shift));
-  return store_get_doubles(file, "scale", chain->scale);
 }
 
 /* Loads a prior. All settings come from the file, so that a stored prior is used as it was fitted. */
 static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
-  PriorFit fit = {.schedule.alpha = 0.5}; /* replaced by prior_diffusion_load_vectors */
-  size_t d;
+  PriorFit fit = {.schedule.alpha = 0.5}; /* replaced below */
+  size_t stages = SIZE_MAX, d = SIZE_MAX;
   Diffusion *self;
+  char *text;
   (void)chain_settings;
-  TRY(prior_diffusion_load_shape(file, &fit, &d));
+  TRY(store_shape(file, "alpha", 1, &stages));
+  TRY(store_shape(file, "shift", 1, &d));
+  if (stages < 1 || stages > INT_MAX)
+    return status_set(STATUS_INPUT, "%s: the file has %zu stages; allowed: 1 to 2147483647", store_path(file),
+                      stages);
+  Status status = prior_diffusion_check_dimension(d);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
+  fit.schedule.stages = (int)stages;
+  TRY(network_load_hidden(file, stages, d, d, &fit.hidden_count, fit.hidden));
   TRY(prior_diffusion_create(prior, &fit, (int)d, &self));
-  TRY(prior_diffusion_load_vectors(self, file));
-  TRY(prior_diffusion_load_provenance(self, file));
-  TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
+  Chain *chain = &self->chain;
+  TRY(store_shape(file, "loss", 1, &stages));
+  TRY(store_get_doubles(file, "alpha", chain->schedule.alpha + 1));
+  status = schedule_derive(&chain->schedule);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
+  TRY(store_get_doubles(file, "loss", self->loss + 1));
+  TRY(training_origin_load(file, d, &self->origin, chain->shift, chain->scale));
+  TRY(store_get_text_attribute(file, "last_stage", &text));
+  if (strcmp(text, "literal") == 0 || strcmp(text, "repaired") == 0)
+    chain->last_stage = schedule_last_stage(text);
+  else
+    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",
+                        store_path(file), text);
+  free(text);
+  TRY(status);
+  TRY(network_load(&self->shape, stages, file, self->parameters));
   TRY(prior_diffusion_check_vectors(self, store_path(file)));
   return prior_beside_load(prior, file);
 }

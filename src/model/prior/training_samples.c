@@ -1,6 +1,8 @@
 #include "model/prior/training_samples.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { MOST_HELD_OUT = 2048 };
 
@@ -18,31 +20,26 @@ void training_standardise(bool wanted, const Samples *samples, double *shift, do
   }
 }
 
-/* Checks that samples used without standardisation are small enough: the noise of a stage, of variance below
- * 1, must still show in floats, which have 24 bits. */
-static Status training_samples_check_range(bool standardise, const Samples *samples) {
-  const double most = 1e6;
-  const size_t n = (size_t)samples->n, count = (size_t)samples->d * n;
-  for (size_t k = 0; k < count && !standardise; k++)
-    if (fabs(samples->theta[k]) > most)
-      return status_set(STATUS_INPUT,
-                        "coordinate %zu of sample %zu of theta is %g; without standardisation "
-                        "(prior.standardise: false) its absolute value must be at most %g",
-                        k / n + 1, k % n + 1, samples->theta[k], most);
-  return STATUS_OK;
-}
-
 Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
                                TrainingSamples *out) {
   SCRATCH_ARENA(scratch);
   int d = samples->d, n = samples->n, tenth = n / 10, *order;
-  int held_out = tenth < 1 ? 1 : tenth > MOST_HELD_OUT ? MOST_HELD_OUT : tenth;
+  const int held_out = tenth < 1 ? 1 : tenth > MOST_HELD_OUT ? MOST_HELD_OUT : tenth;
+  const size_t rows = (size_t)n, values = (size_t)d * rows;
+  /* Without standardisation the noise of a stage, of variance below 1, must still show in floats, which have
+   * 24 bits. */
+  const double most = standardise ? INFINITY : 1e6;
   *out = (TrainingSamples){.d = d, .training = n - held_out, .held_out = held_out};
   if (n < 1) return status_set(STATUS_INPUT, "a prior cannot be learned from no samples");
-  TRY(training_samples_check_range(standardise, samples));
+  for (size_t k = 0; k < values; k++)
+    if (fabs(samples->theta[k]) > most)
+      return status_set(STATUS_INPUT,
+                        "coordinate %zu of sample %zu of theta is %g; without standardisation "
+                        "(prior.standardise: false) its absolute value must be at most %g",
+                        k / rows + 1, k % rows + 1, samples->theta[k], most);
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   training_standardise(standardise, samples, out->shift, out->scale);
-  ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
+  ALLOCATE(memory, out->z, values);
   ALLOCATE(&scratch, order, n);
   /* Everything learned from these samples uses the same order. It is drawn from round 0 of the training
    * streams, since stages count from 1. */
@@ -57,6 +54,44 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
 
 int training_samples_pick(const TrainingSamples *samples, double uniform) {
   return (int)(uniform * (samples->training ? samples->training : samples->held_out));
+}
+
+Status training_origin_find(const Samples *samples, TrainingOrigin *out) {
+  const size_t values = (size_t)samples->d * (size_t)samples->n;
+  out->count = samples->n;
+  return digest_hex(samples->theta, values * sizeof *samples->theta, out->sha256);
+}
+
+Status training_origin_save(const TrainingOrigin *origin, const double *shift, const double *scale,
+                            StoreFile *file, int dim) {
+  TRY(store_int_attribute(file, "training_samples", origin->count));
+  TRY(store_text_attribute(file, NULL, "training_samples_sha256", origin->sha256));
+  TRY(store_write(file, "shift", STORE_DOUBLE, 1, &dim,
+                  "theta = shift + scale z: mean of the training samples", "1", shift));
+  return store_write(file, "scale", STORE_DOUBLE, 1, &dim,
+                     "theta = shift + scale z: standard deviation of the training samples", "1", scale);
+}
+
+Status training_origin_load(StoreFile *file, size_t d, TrainingOrigin *out, double *shift, double *scale) {
+  char *text;
+  TRY(store_shape(file, "shift", 1, &d));
+  TRY(store_shape(file, "scale", 1, &d));
+  TRY(store_get_doubles(file, "shift", shift));
+  TRY(store_get_doubles(file, "scale", scale));
+  TRY(store_get_int_attribute(file, "training_samples", &out->count));
+  TRY(store_get_text_attribute(file, "training_samples_sha256", &text));
+  snprintf(out->sha256, sizeof out->sha256, "%s", text);
+  free(text);
+  return STATUS_OK;
+}
+
+Status training_check_scale(const char *name, int d, const double *shift, const double *scale) {
+  for (int i = 0; i < d; i++)
+    if (!isfinite(shift[i]) || !(scale[i] > 0) || !isfinite(scale[i]))
+      return status_set(STATUS_INPUT,
+                        "%s: shift %g, scale %g of coordinate %d; both must be finite, and scale above 0",
+                        name, shift[i], scale[i], i);
+  return STATUS_OK;
 }
 
 Status training_samples_contaminate(const PriorFit *fit, Samples *samples) {

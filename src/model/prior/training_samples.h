@@ -2,6 +2,7 @@
  * out. Also contaminated samples, from which any family can learn. */
 #pragma once
 
+#include "io/digest.h"
 #include "model/prior/prior.h"
 
 typedef struct {
@@ -21,6 +22,19 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
 
 /* Returns the place in z of the training sample that this uniform number picks. */
 int training_samples_pick(const TrainingSamples *samples, double uniform);
+
+/* The samples that a prior with networks was fitted to, as its file tells. */
+typedef struct {
+  int64_t count;
+  char sha256[DIGEST_SIZE]; /* of theta */
+} TrainingOrigin;
+Status training_origin_find(const Samples *samples, TrainingOrigin *out);
+/* Saves and loads it, with shift[d] and scale[d]; `dim` is the dimension of theta. */
+Status training_origin_save(const TrainingOrigin *origin, const double *shift, const double *scale,
+                            StoreFile *file, int dim);
+Status training_origin_load(StoreFile *file, size_t d, TrainingOrigin *out, double *shift, double *scale);
+/* Checks that shift and scale, fitted or read, are finite and that scale is above 0. */
+Status training_check_scale(const char *name, int d, const double *shift, const double *scale);
 
 /* Replaces each of the samples theta[d, n], with probability fit->contamination, by a draw from a Gaussian
  * with the samples' mean, independent coordinates and fit->guard_width times the samples' standard
