@@ -41,14 +41,6 @@ const char *prior_closed_name(int index) {
   return NULL;
 }
 
-/* Writes the names of all families to text[size] and returns it. */
-static const char *prior_family_names(size_t size, char *text) {
-  size_t used = 0;
-  for (int i = 0; prior_name(i) && used < size; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "", prior_name(i));
-  return text;
-}
-
 size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit) {
   return family->part_size(fit, source->logs ? source->logs->d : source->samples->d);
 }
@@ -108,6 +100,30 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
   return prior_from_mixture(memory, &mixture, chain_settings, out);
 }
 
+/* ---- N(0, I) on the weights of a network (VITS paper, Section 2), which are many, so no matrix is formed.
+ * Nothing is fitted or stored. */
+
+static void prior_weights_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  rng_lanes_normal(rng, prior->d, theta);
+}
+
+/* Computes the score alone: the potential of a network knows this prior and asks for no Hessian. */
+static void weights_score(const Prior *prior, int lanes, const double *theta, double *score,
+                          double *hessian) {
+  ASSERT(!hessian);
+  for (int i = 0; i < prior->d * lanes; i++) score[i] = -theta[i];
+}
+
+static const PriorOps weights_ops = {
+    .name = "standard", .sample = prior_weights_sample, .score = weights_score};
+
+Status prior_weights(int d, Prior *out) {
+  *out = (Prior){.ops = &weights_ops, .d = d};
+  return STATUS_OK;
+}
+
+/* ---- prior files */
+
 Status prior_put(const Prior *prior, StoreFile *file) {
   if (!prior->ops->save)
     return status_set(STATUS_INPUT, "prior %s cannot be saved to a file: it is not a set of numbers",
@@ -127,12 +143,15 @@ Status prior_save(const Prior *prior, const char *path) {
 
 static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   char *name, allowed[256] = "";
+  size_t used = 0;
   TRY(store_get_text_attribute(file, "prior", &name));
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
+  for (int i = 0; !family && prior_name(i) && used < sizeof allowed; i++)
+    used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", i ? " | " : "", prior_name(i));
   if (!family)
     status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; allowed: %s", store_path(file),
-                        name, prior_family_names(sizeof allowed, allowed));
+                        name, allowed);
   free(name);
   TRY(status);
   out->ops = family;

@@ -175,7 +175,7 @@ Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *m
                              const PriorFit *chain_settings, Prior *out);
 /* Creates N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
-/* Creates the same for the d weights of a network (prior_weights.c): it has no matrices, so d can be large,
+/* Creates the same for the d weights of a network (prior.c): it has no matrices, so d can be large,
  * and no chain. Outside the registry. */
 Status prior_weights(int d, Prior *out);
 /* Creates the uniform prior on the vertices of {-1, 1}^d (prior_ising.c). Outside the registry: nothing is
@@ -193,7 +193,7 @@ Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context,
  * that needed it are then not finite, and count as numerical fallbacks. */
 typedef int GivenMean(void *context, int m, int d, const double *x, int t, double *mean);
 /* Creates a prior whose chain comes from this function, for alpha_bar[T], which falls from below 1 to above 0
- * (prior_score.c). Outside the registry: nothing is fitted or stored. */
+ * (prior_given.c). Outside the registry: nothing is fitted or stored. */
 Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
                    void *context, Prior *out);
 
