@@ -24,25 +24,7 @@ typedef struct {
   double *column, *vector, *error, *start; /* [d, n]: scratch, b, u, v */
   double *inputs; /* scratch for the inputs */
   float *x, *target; /* [inputs, batch], [d, batch] */
-  float *weights, *gradient, *first, *second; /* [network_parameters] */
-  float *workspace; /* of the network */
 } Training;
-
-static Status denoiser_training_allocate(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
-                                         const DenoiserNetwork *network, Training *out) {
-  const NetworkShape *shape = &network->shape;
-  const size_t parameters = network_parameters(shape), vector = (size_t)samples->d * LANES;
-  *out = (Training){.fit = fit, .samples = samples, .network = network, .d = samples->d};
-  out->batch = (fit->batch + LANES - 1) / LANES * LANES;
-  TRY(denoiser_cases_create(memory, samples->d, &out->cases));
-  ALLOCATE_ARRAYS(memory, vector, out->column, out->vector, out->error, out->start);
-  ALLOCATE(memory, out->inputs, denoiser_network_workspace(network));
-  ALLOCATE(memory, out->x, (size_t)shape->width[0] * (size_t)out->batch);
-  ALLOCATE(memory, out->target, (size_t)samples->d * (size_t)out->batch);
-  ALLOCATE_ARRAYS(memory, parameters, out->weights, out->gradient, out->first, out->second);
-  ALLOCATE(memory, out->workspace, network_workspace(shape));
-  return STATUS_OK;
-}
 
 /* Computes the observations b = U ((1 + q) U' m) of the cases, out[d, n]. column[d, n] is scratch. */
 static void training_case_observation(const DenoiserCases *cases, double *column, double *out) {
@@ -76,30 +58,32 @@ static void training_average_weights(size_t count, float share, const float *res
   for (size_t i = 0; i < count; i++) average[i] += share * (weights[i] - average[i]);
 }
 
-static void denoiser_training_run(Training *self, float *parameters) {
-  const PriorFit *fit = self->fit;
-  const NetworkShape *shape = &self->network->shape;
-  const size_t count = network_parameters(shape);
-  Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
-  learning_start(shape, &start, self->weights);
-  memcpy(parameters, self->weights, count * sizeof *parameters);
-  for (int step = 1; step <= fit->steps && core_tick_allows(); step++) {
-    denoiser_training_draw_batch(self, step);
-    network_loss_gradient(shape, self->weights, self->batch, self->x, self->target, self->gradient,
-                          self->workspace);
-    learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), self->gradient, self->first,
-                  self->second, self->weights);
-    training_average_weights(count, (float)(1 - fmin(KEPT, (1.0 + step) / (10.0 + step))), self->weights,
-                             parameters);
-  }
-}
-
 Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters) {
   SCRATCH_ARENA(scratch);
-  Training training;
-  TRY(denoiser_training_allocate(&scratch, fit, samples, network, &training));
-  denoiser_training_run(&training, parameters);
+  const NetworkShape *shape = &network->shape;
+  const size_t count = network_parameters(shape), d = (size_t)samples->d;
+  Training self = {.fit = fit, .samples = samples, .network = network, .d = samples->d};
+  float *weights, *gradient, *first, *second, *workspace;
+  self.batch = (fit->batch + LANES - 1) / LANES * LANES;
+  TRY(denoiser_cases_create(&scratch, samples->d, &self.cases));
+  ALLOCATE_ARRAYS(&scratch, d * LANES, self.column, self.vector, self.error, self.start);
+  ALLOCATE(&scratch, self.inputs, denoiser_network_workspace(network));
+  ALLOCATE(&scratch, self.x, (size_t)shape->width[0] * (size_t)self.batch);
+  ALLOCATE(&scratch, self.target, d * (size_t)self.batch);
+  ALLOCATE_ARRAYS(&scratch, count, weights, gradient, first, second);
+  ALLOCATE(&scratch, workspace, network_workspace(shape));
+  Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
+  learning_start(shape, &start, weights);
+  memcpy(parameters, weights, count * sizeof *parameters);
+  for (int step = 1; step <= fit->steps && core_tick_allows(); step++) {
+    denoiser_training_draw_batch(&self, step);
+    network_loss_gradient(shape, weights, self.batch, self.x, self.target, gradient, workspace);
+    learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), gradient, first, second,
+                  weights);
+    training_average_weights(count, (float)(1 - fmin(KEPT, (1.0 + step) / (10.0 + step))), weights,
+                             parameters);
+  }
   return core_tick_check();
 }
 
@@ -121,19 +105,6 @@ static Status training_check_create(Arena *memory, int d, size_t workspace, Chec
   return STATUS_OK;
 }
 
-/* Returns tr K of lane n: the sum over eigenvectors of (1 + q) U' C U. */
-static double training_check_claimed_trace(const Check *self, int n) {
-  const int d = self->d;
-  const double *basis = self->cases.basis, *c = self->covariance;
-  double sum = 0;
-  for (int k = 0; k < d; k++)
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++)
-        sum += (1 + self->cases.eigenvalue[k * LANES + n]) * basis[(i * d + k) * LANES + n] *
-               c[(i * d + j) * LANES + n] * basis[(j * d + k) * LANES + n];
-  return sum;
-}
-
 /* Returns the bin of the case in lane n. */
 static int denoiser_training_bin(const DenoiserCases *cases, int n) {
   const int bin =
@@ -145,10 +116,17 @@ double denoiser_check_end(int d, int bin) {
   return (bin + 1.0) / DENOISER_BINS * d * log1p(DENOISER_MOST_PRECISION);
 }
 
-/* Adds the case in lane n, whose U' D is in column, to its bin. */
+/* Adds the case in lane n, whose U' D is in column, to its bin. tr K is the sum over eigenvectors of (1 + q)
+ * U' C U. */
 static void training_check_add_case(const Check *self, int n, DenoiserCheck *out) {
   const int d = self->d;
-  double error = 0, signal = 0, agreement = 0;
+  const double *basis = self->cases.basis, *c = self->covariance;
+  double error = 0, signal = 0, agreement = 0, trace = 0;
+  for (int k = 0; k < d; k++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++)
+        trace += (1 + self->cases.eigenvalue[k * LANES + n]) * basis[(i * d + k) * LANES + n] *
+                 c[(i * d + j) * LANES + n] * basis[(j * d + k) * LANES + n];
   for (int i = 0; i < d; i++) {
     const int k = i * LANES + n;
     const double q = self->cases.eigenvalue[k], u = self->cases.error[k];
@@ -158,33 +136,28 @@ static void training_check_add_case(const Check *self, int n, DenoiserCheck *out
   const int bin = denoiser_training_bin(&self->cases, n);
   out->count[bin]++;
   out->error[bin] += error / d;
-  out->claimed[bin] += training_check_claimed_trace(self, n) / d;
+  out->claimed[bin] += trace / d;
   out->signal[bin] += signal / d;
   out->agreement[bin] += agreement / d;
-}
-
-static void training_check_add_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out) {
-  const int d = self->d;
-  const DenoiserCases *cases = &self->cases;
-  int lane_fallbacks[LANES] = {0};
-  training_case_observation(cases, self->column, self->vector);
-  denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, self->vector, self->mean,
-                    self->covariance, lane_fallbacks, self->workspace);
-  linalg_multiply_transposed_lanes(d, LANES, cases->basis, self->mean, self->column);
-  for (int n = 0; n < LANES; n++) training_check_add_case(self, n, out);
 }
 
 Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
                       DenoiserCheck *out) {
   SCRATCH_ARENA(scratch);
   Check check;
+  int lane_fallbacks[LANES] = {0};
   memset(out, 0, sizeof *out);
   TRY(training_check_create(&scratch, denoiser->d, denoiser->workspace, &check));
   /* Draw 0 is free, as training steps count from 1. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
   for (int tile = 0; tile < CHECK_TILES; tile++) {
+    const DenoiserCases *cases = &check.cases;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
-    training_check_add_tile(&check, denoiser, out);
+    training_case_observation(cases, check.column, check.vector);
+    denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean,
+                      check.covariance, lane_fallbacks, check.workspace);
+    linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, check.column);
+    for (int n = 0; n < LANES; n++) training_check_add_case(&check, n, out);
   }
   return STATUS_OK;
 }
@@ -213,12 +186,6 @@ static void denoiser_training_add_shares(const Check *self, const TrainingSample
   }
 }
 
-static double denoiser_training_best_share(int held_out, const double *agreement, double square) {
-  double sum = 0, squares = 0;
-  for (int j = 0; j < held_out; j++) sum += agreement[j], squares += agreement[j] * agreement[j];
-  return square > 0 ? fmin(fmax((sum - sqrt(squares)) / square, 0), 1) : 0;
-}
-
 Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *samples, DenoiserNetwork *network) {
   SCRATCH_ARENA(scratch);
   const Denoiser *start = network->start;
@@ -243,8 +210,11 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
     linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, check.column);
     denoiser_training_add_shares(&check, samples, &shares);
   }
-  for (int k = 0; k < DENOISER_BINS; k++)
-    network->share[k] = denoiser_training_best_share(
-        samples->held_out, shares.agreement + k * samples->held_out, shares.square[k]);
+  for (int k = 0; k < DENOISER_BINS; k++) {
+    const double *agreement = shares.agreement + k * samples->held_out, square = shares.square[k];
+    double sum = 0, squares = 0;
+    for (int j = 0; j < samples->held_out; j++) sum += agreement[j], squares += agreement[j] * agreement[j];
+    network->share[k] = square > 0 ? fmin(fmax((sum - sqrt(squares)) / square, 0), 1) : 0;
+  }
   return STATUS_OK;
 }

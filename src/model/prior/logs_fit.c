@@ -10,64 +10,42 @@
 
 /* ---- the frame */
 
-/* Sums over all tasks. */
-typedef struct {
-  double *gram, *moment; /* [d, d], [d] */
-  double square, count;
-} Totals;
-
-static Status prior_fit_sum_logs(Arena *memory, const Logs *logs, Totals *out) {
+/* Sets the frame's centre to the least-squares fit of all tasks together, and its units so that theta alone
+ * would explain the residual; with non-Gaussian rewards the centre is 0, and phi' theta is about 1 in these
+ * units. */
+static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
+  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)logs->d;
-  *out = (Totals){0};
-  ALLOCATE(memory, out->gram, d * d);
-  ALLOCATE(memory, out->moment, d);
+  double *gram, *factor, *moment, square = 0, count = 0, trace = 0, explained = 0, residual = 1;
+  ALLOCATE_ARRAYS(&scratch, d * d, gram, factor);
+  ALLOCATE(&scratch, moment, d);
   for (int t = 0; t < logs->tasks; t++) {
     const double *entry = logs_task(logs, t);
     for (size_t i = 0; i < d; i++)
       for (size_t j = 0; j <= i; j++, entry++) {
-        out->gram[i * d + j] += *entry;
-        if (j < i) out->gram[j * d + i] += *entry;
+        gram[i * d + j] += *entry;
+        if (j < i) gram[j * d + i] += *entry;
       }
-    for (size_t i = 0; i < d; i++) out->moment[i] += *entry++;
-    out->square += entry[0];
-    out->count += entry[1];
+    for (size_t i = 0; i < d; i++) moment[i] += *entry++;
+    square += entry[0];
+    count += entry[1];
   }
-  return STATUS_OK;
-}
-
-/* Fits all tasks together by least squares, with a ridge that matters only if X'X is singular. Returns the
- * mean squared residual. */
-static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *theta, Status *status) {
-  double *factor, trace = 0, explained = 0;
-  *status = arena_new(scratch, (void **)&factor, (size_t)d * (size_t)d, sizeof *factor);
-  if (*status != STATUS_OK) return 0;
-  for (int i = 0; i < d; i++) trace += totals->gram[i * (d + 1)];
-  memcpy(factor, totals->gram, (size_t)d * (size_t)d * sizeof *factor);
-  for (int i = 0; i < d; i++) factor[i * (d + 1)] += 1e-9 * trace;
-  memcpy(theta, totals->moment, (size_t)d * sizeof *theta);
-  linalg_cholesky_lanes(d, 1, factor, NULL);
-  linalg_solve_lanes(d, 1, factor, theta);
-  for (int i = 0; i < d; i++) explained += theta[i] * totals->moment[i];
-  return fmax(totals->square - explained, 1e-12 * totals->square) / totals->count;
-}
-
-/* Sets the frame's centre to the pooled fit and its units so that theta alone would explain the residual;
- * with non-Gaussian rewards the centre is 0, and phi' theta is about 1 in these units. */
-static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
-  SCRATCH_ARENA(scratch);
-  Totals totals;
-  Status status = STATUS_OK;
-  const int d = logs->d;
-  double residual = 1;
-  TRY(prior_fit_sum_logs(&scratch, logs, &totals));
-  if (!logs_has_rows(logs)) residual = pooled_fit(&scratch, d, &totals, frame->shift, &status);
-  TRY(status);
-  for (int i = 0; i < d; i++) {
-    const double mean_square = totals.gram[i * (d + 1)] / totals.count;
+  if (!logs_has_rows(logs)) {
+    for (size_t i = 0; i < d; i++) trace += gram[i * (d + 1)];
+    memcpy(factor, gram, d * d * sizeof *factor);
+    for (size_t i = 0; i < d; i++) factor[i * (d + 1)] += 1e-9 * trace; /* matters only if X'X is singular */
+    memcpy(frame->shift, moment, d * sizeof *moment);
+    linalg_cholesky_lanes(logs->d, 1, factor, NULL);
+    linalg_solve_lanes(logs->d, 1, factor, frame->shift);
+    for (size_t i = 0; i < d; i++) explained += frame->shift[i] * moment[i];
+    residual = fmax(square - explained, 1e-12 * square) / count;
+  }
+  for (size_t i = 0; i < d; i++) {
+    const double mean_square = gram[i * (d + 1)] / count;
     frame->scale[i] = mean_square > 0 && residual > 0 ? sqrt(residual / mean_square) : 1;
   }
   /* The rounding error of sums of squared rewards. */
-  frame->least_variance = totals.square > 0 ? 1e-12 * totals.square / totals.count : 1e-12;
+  frame->least_variance = square > 0 ? 1e-12 * square / count : 1e-12;
   frame->variance = !logs->estimate_noise ? logs->likelihood->noise * logs->likelihood->noise
                     : residual > 0        ? residual
                                           : 1;
@@ -148,22 +126,6 @@ static Status prior_fit_log_items(Arena *memory, EmLogs *items, int components, 
   return mixture_prepare(out);
 }
 
-/* Computes density[size] of the tasks first .. first + size - 1 under a fit to the others; the fit of the
- * first fold is copied to `out`. */
-static Status prior_fit_hold_out_tasks(Arena *memory, const Logs *logs, const LogsFrame *frame, int first,
-                                       int size, int components, const EmPlan *plan, RngKey key, uint32_t run,
-                                       Mixture *out, double *density) {
-  SCRATCH_ARENA(scratch);
-  EmLogs training, held;
-  Mixture fit;
-  TRY(logs_items(&scratch, logs, frame, first + size, logs->tasks - size, components, &training));
-  TRY(prior_fit_log_items(&scratch, &training, components, plan, key, run, &fit));
-  TRY(logs_items(&scratch, logs, frame, first, size, components, &held));
-  held.variance = training.variance;
-  em_logs_density(&held, &fit, density);
-  return first == 0 ? mixture_copy(memory, &fit, out) : STATUS_OK;
-}
-
 bool logs_candidate_fits(int d, int tasks, int components) {
   enum { EACH = 3 };
   return components == 1 ||
@@ -184,9 +146,17 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
                       components, n);
   TRY(logs_frame(&scratch, logs, &frame));
   TRY(logs_items(&scratch, logs, &frame, 0, n, components, &all));
-  for (int first = 0; first < held; first += size)
-    TRY(prior_fit_hold_out_tasks(memory, logs, &frame, first, size, components, &plan, key, run, out,
-                                 held_out + first));
+  for (int first = 0; first < held; first += size) { /* tasks of a fold under a fit to the others */
+    SCRATCH_ARENA(own);
+    EmLogs training, fold;
+    Mixture fit;
+    TRY(logs_items(&own, logs, &frame, first + size, n - size, components, &training));
+    TRY(prior_fit_log_items(&own, &training, components, &plan, key, run, &fit));
+    TRY(logs_items(&own, logs, &frame, first, size, components, &fold));
+    fold.variance = training.variance;
+    em_logs_density(&fold, &fit, held_out + first);
+    if (first == 0) TRY(mixture_copy(memory, &fit, out));
+  }
   if (held > 0)
     TRY(em_continue(&all.data, &plan, key, run, out, NULL));
   else
@@ -222,6 +192,7 @@ static Status prior_fit_theta_items(Arena *memory, const Logs *logs, int compone
   return STATUS_OK;
 }
 
+/* Creates `each` samples per task. */
 static Status prior_fit_create_samples(Arena *memory, const Logs *logs, int each, Samples *out) {
   *out = (Samples){.d = logs->d};
   if (logs->tasks > INT_MAX / each)

@@ -13,11 +13,6 @@ static int prior_beside_component_count(int n) {
   return most < 1 ? 1 : most;
 }
 
-static Status prior_beside_set_mixture(Prior *prior, Mixture *mixture) {
-  prior->beside = mixture;
-  return mixture_prepare(mixture);
-}
-
 Status prior_beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale) {
   Mixture *out;
   ALLOCATE(prior->memory, out, 1);
@@ -49,7 +44,8 @@ Status prior_beside_assemble(Prior *prior, const double *part) {
   ALLOCATE(prior->memory, mixture, 1);
   TRY(mixture_unpack(prior->memory, prior->d, part, mixture));
   TRY(mixture_check("the companion mixture of the fitted prior", mixture));
-  return prior_beside_set_mixture(prior, mixture);
+  prior->beside = mixture;
+  return mixture_prepare(mixture);
 }
 
 Status prior_beside_load(Prior *prior, StoreFile *file) {
@@ -57,7 +53,9 @@ Status prior_beside_load(Prior *prior, StoreFile *file) {
   if (!store_has_variable(file, "weight")) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
   TRY(mixture_load(prior->memory, file, mixture));
-  if (mixture->d == prior->d) return prior_beside_set_mixture(prior, mixture);
-  return status_set(STATUS_INPUT, "%s: the mixture has %d dimensions, but the networks have %d",
-                    store_path(file), mixture->d, prior->d);
+  if (mixture->d != prior->d)
+    return status_set(STATUS_INPUT, "%s: the mixture has %d dimensions, but the networks have %d",
+                      store_path(file), mixture->d, prior->d);
+  prior->beside = mixture;
+  return mixture_prepare(mixture);
 }

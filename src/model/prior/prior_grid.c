@@ -48,36 +48,16 @@ static PriorGridEntry prior_grid_widen_entry(const double *value, uint32_t colum
   return entry;
 }
 
-/* Raises the bounds of the finest cells to the density at samples theta[2, SAMPLES] inside them.
- * density[SAMPLES] is scratch. */
-static void prior_grid_raise_to_samples(PriorGrid *grid, const double *theta, double *density) {
-  grid->prior->ops->log_density(grid->prior, SAMPLES, theta, density);
-  for (int n = 0; n < SAMPLES; n++) {
-    uint32_t column = (uint32_t)((theta[n] - grid->low[0]) / grid->size[0] * SIDE),
-             row = (uint32_t)((theta[SAMPLES + n] - grid->low[1]) / grid->size[1] * SIDE);
-    PriorGridEntry *entry = &grid->table[prior_grid_cell_index(LEVELS, column, row)];
-    if (density[n] <= entry->top) continue;
-    if (density[n] > entry->top + 1) grid->thin[row * SIDE + column] = true;
-    entry->top = density[n], entry->column = column, entry->row = row;
-  }
-}
-
-/* Returns the squared distance between the peak of an entry and the centre of cell (column, row) of a level,
- * in units of finest cells. */
-static double prior_grid_peak_distance(int level, uint32_t column, uint32_t row,
-                                       const PriorGridEntry *entry) {
-  double width = 1 << (LEVELS - level);
-  double x = (column + 0.5) * width - 0.5 - entry->column, y = (row + 0.5) * width - 0.5 - entry->row;
-  return x * x + y * y;
-}
-
-/* Returns the entry of cell (column, row) of a level, from those of its four quarters. */
+/* Returns the entry of cell (column, row) of a level, from those of its four quarters; of equal tops it takes
+ * the one closest to its centre, in units of finest cells. */
 static PriorGridEntry prior_grid_join_quarters(int level, uint32_t column, uint32_t row,
                                                const PriorGridEntry *quarter) {
+  const double width = 1 << (LEVELS - level);
   double largest = -INFINITY, sum = 0, nearest = INFINITY;
   PriorGridEntry whole = quarter[0];
   for (int k = 0; k < PRIOR_GRID_QUARTERS; k++) {
-    const double near = prior_grid_peak_distance(level, column, row, &quarter[k]);
+    const double x = (column + 0.5) * width - 0.5 - quarter[k].column,
+                 y = (row + 0.5) * width - 0.5 - quarter[k].row, near = x * x + y * y;
     if (k == 0 || quarter[k].top > whole.top || (quarter[k].top == whole.top && near < nearest)) {
       whole = quarter[k];
       nearest = near;
@@ -90,32 +70,35 @@ static PriorGridEntry prior_grid_join_quarters(int level, uint32_t column, uint3
   return whole;
 }
 
-/* Builds the table. Scratch: theta[2, SAMPLES], density[SAMPLES], value[SIDE, SIDE]. */
-static void prior_grid_build(PriorGrid *grid, double *theta, double *density, double *value) {
-  prior_grid_find_box(grid->prior, 0.5, theta, grid->low, grid->size);
-  prior_grid_fill(grid->prior, SIDE, grid->low, (double[]){grid->size[0] / SIDE, grid->size[1] / SIDE},
-                  value);
-  for (uint32_t row = 0; row < SIDE; row++)
-    for (uint32_t column = 0; column < SIDE; column++)
-      grid->table[prior_grid_cell_index(LEVELS, column, row)] = prior_grid_widen_entry(value, column, row);
-  prior_grid_raise_to_samples(grid, theta, density);
-  for (int level = LEVELS - 1; level >= 0; level--)
-    for (uint32_t row = 0; row < 1u << level; row++)
-      for (uint32_t column = 0; column < 1u << level; column++)
-        grid->table[prior_grid_cell_index(level, column, row)] = prior_grid_join_quarters(
-            level, column, row, &grid->table[prior_grid_cell_index(level + 1, 2 * column, 2 * row)]);
-}
-
 Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
   SCRATCH_ARENA(scratch);
+  double *theta, *density, *value; /* [2, SAMPLES], [SAMPLES], [SIDE, SIDE] */
   *out = (PriorGrid){.prior = prior};
   ASSERT(prior->d == 2 && prior->ops->log_density);
   ALLOCATE(memory, out->table, prior_grid_level_start(LEVELS + 1));
   ALLOCATE(memory, out->thin, SIDE * SIDE);
-  double *samples, *value; /* [2, SAMPLES], and their densities; [SIDE, SIDE] */
-  ALLOCATE(&scratch, samples, 3 * SAMPLES);
+  ALLOCATE(&scratch, theta, 2 * SAMPLES);
+  ALLOCATE(&scratch, density, SAMPLES);
   ALLOCATE(&scratch, value, SIDE * SIDE);
-  prior_grid_build(out, samples, samples + 2 * SAMPLES, value);
+  prior_grid_find_box(prior, 0.5, theta, out->low, out->size);
+  prior_grid_fill(prior, SIDE, out->low, (double[]){out->size[0] / SIDE, out->size[1] / SIDE}, value);
+  for (uint32_t row = 0; row < SIDE; row++)
+    for (uint32_t column = 0; column < SIDE; column++)
+      out->table[prior_grid_cell_index(LEVELS, column, row)] = prior_grid_widen_entry(value, column, row);
+  prior->ops->log_density(prior, SAMPLES, theta, density);
+  for (int n = 0; n < SAMPLES; n++) { /* raise the bounds of finest cells to the density at samples inside */
+    const uint32_t column = (uint32_t)((theta[n] - out->low[0]) / out->size[0] * SIDE),
+                   row = (uint32_t)((theta[SAMPLES + n] - out->low[1]) / out->size[1] * SIDE);
+    PriorGridEntry *entry = &out->table[prior_grid_cell_index(LEVELS, column, row)];
+    if (density[n] <= entry->top) continue;
+    if (density[n] > entry->top + 1) out->thin[row * SIDE + column] = true;
+    entry->top = density[n], entry->column = column, entry->row = row;
+  }
+  for (int level = LEVELS - 1; level >= 0; level--)
+    for (uint32_t row = 0; row < 1u << level; row++)
+      for (uint32_t column = 0; column < 1u << level; column++)
+        out->table[prior_grid_cell_index(level, column, row)] = prior_grid_join_quarters(
+            level, column, row, &out->table[prior_grid_cell_index(level + 1, 2 * column, 2 * row)]);
   return STATUS_OK;
 }
 
@@ -125,17 +108,6 @@ static void prior_grid_locate_cell(const PriorGrid *grid, int level, double colu
   const double side = prior_grid_side(level);
   *x = grid->low[0] + grid->size[0] * column * side;
   *y = grid->low[1] + grid->size[1] * row * side;
-}
-
-/* Looks up the four quarters of one cell, given the first of them, in the table. */
-static void prior_grid_look_up_family(const PriorGrid *grid, GridCell first, double *top, double *mean,
-                                      double *x, double *y) {
-  const PriorGridEntry *entry = &grid->table[prior_grid_cell_index(first.level, first.column, first.row)];
-  for (int k = 0; k < PRIOR_GRID_QUARTERS; k++) {
-    top[k] = entry[k].top;
-    mean[k] = entry[k].mean;
-    prior_grid_locate_cell(grid, LEVELS, entry[k].column + 0.5, entry[k].row + 0.5, &x[k], &y[k]);
-  }
 }
 
 /* Points of the quarters of a cell: 3 x 3 corners, row by row, and 4 centres. */
@@ -158,29 +130,21 @@ static void prior_grid_locate_family(const PriorGrid *grid, GridCell first, int 
   }
 }
 
-/* Judges a cell by the densities at its centre and corners; `place` is the centre if the prior has mass
- * there, otherwise the highest of the points. */
-static void prior_grid_judge_cell(const double *density, double *top, double *mean, int *place) {
-  double sum = 0;
+/* Judges quarter k of a cell by the densities at its centre and corners; returns the index of the centre if
+ * the prior has mass there, otherwise of the highest of these points. */
+static int prior_grid_judge_quarter(int k, int stride, const double *density, double *top, double *mean) {
+  double own[POINTS], sum = 0;
   int best = 0;
-  for (int k = 1; k < POINTS; k++)
-    if (density[k] > density[best]) best = k;
-  *top = density[best];
-  *place = density[0] > -INFINITY ? 0 : best;
-  for (int k = 0; k<POINTS && * top> - INFINITY; k++) sum += special_exp(density[k] - *top);
-  *mean = *top > -INFINITY ? *top + log(sum / POINTS) : -INFINITY;
-}
-
-/* Judges the four quarters of one cell by the densities at their points. */
-static void prior_grid_judge_family(int stride, const double *x, const double *y, const double *density,
-                                    double *top, double *mean, double *point_x, double *point_y) {
-  for (int k = 0, place; k < PRIOR_GRID_QUARTERS; k++) {
-    double own[POINTS];
-    for (int i = 0; i < POINTS; i++) own[i] = density[prior_grid_quarter_point(k, i) * stride];
-    prior_grid_judge_cell(own, &top[k], &mean[k], &place);
-    point_x[k] = x[prior_grid_quarter_point(k, place) * stride];
-    point_y[k] = y[prior_grid_quarter_point(k, place) * stride];
+  for (int i = 0; i < POINTS; i++) {
+    own[i] = density[prior_grid_quarter_point(k, i) * stride];
+    if (own[i] > own[best]) best = i;
   }
+  *top = own[best], *mean = -INFINITY;
+  if (*top > -INFINITY) {
+    for (int i = 0; i < POINTS; i++) sum += special_exp(own[i] - *top);
+    *mean = *top + log(sum / POINTS);
+  }
+  return prior_grid_quarter_point(k, own[0] > -INFINITY ? 0 : best);
 }
 
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
@@ -190,17 +154,29 @@ void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, doub
   ASSERT(n % FOUR == 0);
   for (int c = 0; c < n; c += FOUR) families += cell[c].level > LEVELS;
   double *x = scratch, *y = x + FAMILY_POINTS * families, *density = y + FAMILY_POINTS * families;
-  for (int c = 0, at = 0; c < n; c += FOUR)
-    if (cell[c].level <= LEVELS)
-      prior_grid_look_up_family(grid, cell[c], &top[c], &mean[c], &point[c], &point[n + c]);
-    else
-      prior_grid_locate_family(grid, cell[c], families, x + at, y + at), at++;
+  for (int c = 0, at = 0; c < n; c += FOUR) {
+    if (cell[c].level > LEVELS) {
+      prior_grid_locate_family(grid, cell[c], families, x + at, y + at);
+      at++;
+      continue;
+    }
+    const PriorGridEntry *entry =
+        &grid->table[prior_grid_cell_index(cell[c].level, cell[c].column, cell[c].row)];
+    for (int k = c; k < c + FOUR; k++, entry++) {
+      top[k] = entry->top;
+      mean[k] = entry->mean;
+      prior_grid_locate_cell(grid, LEVELS, entry->column + 0.5, entry->row + 0.5, &point[k], &point[n + k]);
+    }
+  }
   if (families == 0) return;
   grid->prior->ops->log_density(grid->prior, FAMILY_POINTS * families, scratch, density);
   for (int c = 0, at = 0; c < n; c += FOUR)
     if (cell[c].level > LEVELS) {
-      prior_grid_judge_family(families, x + at, y + at, density + at, &top[c], &mean[c], &point[c],
-                              &point[n + c]);
+      for (int k = 0; k < FOUR; k++) {
+        const int place = prior_grid_judge_quarter(k, families, density + at, &top[c + k], &mean[c + k]);
+        point[c + k] = x[place * families + at];
+        point[n + c + k] = y[place * families + at];
+      }
       at++;
     }
 }

@@ -40,19 +40,6 @@ Status prior_online_create(Arena *memory, const Mixture *start, int most, const 
   return mixture_copy(memory, start, &out->now);
 }
 
-/* Creates the frame in which the current belief has mean 0 and variances 1; `common` is N(0, I). */
-static Status prior_online_frame_create(Arena *memory, const Online *self, LogsFrame *out) {
-  const int d = self->now.d;
-  const double noise = self->logs.likelihood->noise;
-  *out = (LogsFrame){.variance = noise * noise};
-  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
-  mixture_spread(&self->now, out->shift, out->scale);
-  TRY(mixture_create(memory, d, 1, &out->common));
-  out->common.weight[0] = 1;
-  for (int i = 0; i < d; i++) out->common.covariance[i * (d + 1)] = 1;
-  return mixture_prepare(&out->common);
-}
-
 /* Returns the plan of EM for this many learned components. */
 static EmPlan prior_online_em_plan(int learned, bool tied) {
   EmPlan plan = PLAN;
@@ -60,21 +47,12 @@ static EmPlan prior_online_em_plan(int learned, bool tied) {
   return plan;
 }
 
-/* Creates a mixture of the components of `learned` and, last, the start's Gaussian with this weight. */
-static Status prior_online_add_start(Arena *memory, const Mixture *learned, const Mixture *start,
-                                     double weight, Mixture *out) {
-  const int d = start->d;
-  const size_t last = (size_t)learned->components;
-  TRY(mixture_create(memory, d, learned->components + 1, out));
-  Mixture part = *out; /* all but the last */
-  part.components = learned->components;
-  mixture_copy_parameters(learned, &part);
-  for (size_t c = 0; c < last; c++) out->weight[c] *= 1 - weight;
-  out->weight[last] = weight;
-  memcpy(out->mean + last * (size_t)d, start->mean, (size_t)d * sizeof *start->mean);
-  memcpy(out->covariance + last * (size_t)(d * d), start->covariance,
-         (size_t)(d * d) * sizeof *start->covariance);
-  return mixture_prepare(out);
+/* Gives the last component the mean and the covariance of `start`, and prepares the mixture. */
+static Status prior_online_set_last(const Mixture *start, Mixture *mixture) {
+  const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
+  memcpy(mixture->mean + last * d, start->mean, d * sizeof *start->mean);
+  memcpy(mixture->covariance + last * d * d, start->covariance, d * d * sizeof *start->covariance);
+  return mixture_prepare(mixture);
 }
 
 /* Runs `steps` steps of EM over all tasks, in which the last component keeps the mean and the covariance of
@@ -82,17 +60,15 @@ static Status prior_online_add_start(Arena *memory, const Mixture *learned, cons
 static Status prior_online_run_em(Online *self, EmLogs *items, const Mixture *start, int steps, bool tied,
                                   Mixture *mixture, double *likelihood) {
   const EmPlan plan = prior_online_em_plan(mixture->components - 1, tied);
-  const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
+  const int last = mixture->components - 1;
   const double tasks = items->data.items, all = tasks + START_TASKS;
   const Rng rng = {.key = self->key, .run = self->run};
   self->work += (int64_t)steps * items->data.items * mixture->components;
   for (int k = 0; k < steps; k++) {
     TRY(em_step(&items->data, &plan, rng, mixture, likelihood));
-    for (size_t c = 0; c <= last; c++)
+    for (int c = 0; c <= last; c++)
       mixture->weight[c] = (tasks * mixture->weight[c] + (c == last ? START_TASKS : 0)) / all;
-    memcpy(mixture->mean + last * d, start->mean, d * sizeof *start->mean);
-    memcpy(mixture->covariance + last * d * d, start->covariance, d * d * sizeof *start->covariance);
-    TRY(mixture_prepare(mixture));
+    TRY(prior_online_set_last(start, mixture));
   }
   return STATUS_OK;
 }
@@ -158,46 +134,46 @@ static Status prior_online_finish_fit(Arena *memory, Online *self, const LogsFra
                                       const Mixture *start, EmLogs *last) {
   OnlineContest *at = &self->contest;
   const EmPlan plan = prior_online_em_plan(at->components, at->tied);
+  const double weight = START_TASKS / (self->logs.tasks + START_TASKS);
   Mixture fit, mixture;
   double likelihood;
   self->work += (int64_t)PLAN.most_iterations * last->data.items * at->components;
   TRY(mixture_copy(memory, &at->mixture, &fit));
   TRY(mixture_standardise(&fit, frame->shift, frame->scale));
   TRY(em_continue(&last->data, &plan, self->key, self->run, &fit, &likelihood));
-  TRY(prior_online_add_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
+  TRY(mixture_create(memory, fit.d, fit.components + 1, &mixture));
+  Mixture part = mixture; /* all but the last */
+  part.components = fit.components;
+  mixture_copy_parameters(&fit, &part);
+  for (int c = 0; c < fit.components; c++) mixture.weight[c] *= 1 - weight;
+  mixture.weight[fit.components] = weight;
+  TRY(prior_online_set_last(start, &mixture));
   return prior_online_keep_fit(frame, &mixture, likelihood, at);
 }
 
-/* Moves on to the next fit: the same number of components with one covariance, then twice as many components,
- * if these are allowed. */
-static void prior_online_begin_fit(Online *self) {
-  OnlineContest *at = &self->contest;
-  const int next = 2 * at->components;
-  at->step = -1;
-  at->tied = at->components > 1 && !at->tied;
-  if (at->tied) return;
-  at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
-}
-
-/* Takes one step over all tasks. After the last step the fit competes with `best`, and the next fit
- * begins. */
+/* Takes one step over all tasks. After the last step the fit competes with `best`, and the next fit begins:
+ * the same number of components with one covariance, then twice as many components, if these are allowed. */
 static Status prior_online_settle_step(Arena *memory, Online *self, const LogsFrame *frame,
                                        const Mixture *start, EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   Mixture mixture;
   double likelihood;
-  const int tasks = self->logs.tasks;
+  const int tasks = self->logs.tasks, next = 2 * at->components;
   TRY(mixture_copy(memory, &at->mixture, &mixture));
   TRY(mixture_standardise(&mixture, frame->shift, frame->scale));
   TRY(prior_online_run_em(self, all, start, 1, at->tied, &mixture, &likelihood));
   TRY(prior_online_keep_fit(frame, &mixture, likelihood, at));
   if (at->step < STARTS + SETTLING) return STATUS_OK;
-  if (prior_online_score_mixture(&mixture, at->tied, tasks, likelihood) > *most) {
-    *most = prior_online_score_mixture(&mixture, at->tied, tasks, likelihood);
+  const double score = prior_online_score_mixture(&mixture, at->tied, tasks, likelihood);
+  if (score > *most) {
+    *most = score;
     *best = mixture;
     self->tied = at->tied;
   }
-  prior_online_begin_fit(self);
+  at->step = -1;
+  at->tied = at->components > 1 && !at->tied;
+  if (!at->tied)
+    at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
   return STATUS_OK;
 }
 
@@ -254,10 +230,18 @@ static Status prior_online_find_best(Arena *memory, Online *self, LogsFrame *fra
 
 Status prior_online_learn(Online *self) {
   SCRATCH_ARENA(scratch);
-  LogsFrame frame;
+  const int d = self->now.d;
+  const double noise = self->logs.likelihood->noise;
   Mixture start, best;
   if (self->logs.tasks < ONLINE_LEAST) return STATUS_OK;
-  TRY(prior_online_frame_create(&scratch, self, &frame));
+  /* The frame in which the current belief has mean 0 and variances 1; `common` is N(0, I). */
+  LogsFrame frame = {.variance = noise * noise};
+  ALLOCATE_ARRAYS(&scratch, d, frame.shift, frame.scale);
+  mixture_spread(&self->now, frame.shift, frame.scale);
+  TRY(mixture_create(&scratch, d, 1, &frame.common));
+  frame.common.weight[0] = 1;
+  for (int i = 0; i < d; i++) frame.common.covariance[i * (d + 1)] = 1;
+  TRY(mixture_prepare(&frame.common));
   TRY(mixture_copy(&scratch, &self->start, &start));
   TRY(mixture_standardise(&start, frame.shift, frame.scale));
   TRY(prior_online_find_best(&scratch, self, &frame, &start, &best));

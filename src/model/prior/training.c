@@ -17,26 +17,21 @@ enum {
 /* Least share of the steps, for the noisiest stages and for a stage that starts from its neighbour. */
 static const double LEAST_SHARE = 1.0 / 3;
 
-static Status training_create_scratch(Arena *memory, TrainingSetup *setup) {
-  size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
-  size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
-  size_t lanes = d * (batch > checked ? batch : checked);
-  ALLOCATE_ARRAYS(memory, d, setup->mean, setup->deviation);
-  ALLOCATE_ARRAYS(memory, parameters, setup->gradient, setup->first, setup->second, setup->best);
-  ALLOCATE_ARRAYS(memory, lanes, setup->x, setup->noise, setup->predicted, setup->normal);
-  ALLOCATE_ARRAYS(memory, d * checked, setup->held_x, setup->held_noise);
-  ALLOCATE(memory, setup->workspace, network_workspace(&setup->shape));
-  ALLOCATE(memory, setup->uniform, batch / 2);
-  return STATUS_OK;
-}
-
 Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out) {
+  const size_t d = (size_t)samples->d;
   *out = (TrainingSetup){.fit = fit, .d = samples->d, .checked = CHECKED_LANES};
   TRY(training_samples_create(memory, fit, fit->standardise, samples, &out->samples));
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden, samples->d);
   TRY(schedule_create(memory, &fit->schedule, &out->schedule));
-  TRY(training_create_scratch(memory, out));
+  const size_t parameters = network_parameters(&out->shape), batch = (size_t)out->batch,
+               lanes = d * (batch > CHECKED_LANES ? batch : CHECKED_LANES);
+  ALLOCATE_ARRAYS(memory, d, out->mean, out->deviation);
+  ALLOCATE_ARRAYS(memory, parameters, out->gradient, out->first, out->second, out->best);
+  ALLOCATE_ARRAYS(memory, lanes, out->x, out->noise, out->predicted, out->normal);
+  ALLOCATE_ARRAYS(memory, d * CHECKED_LANES, out->held_x, out->held_noise);
+  ALLOCATE(memory, out->workspace, network_workspace(&out->shape));
+  ALLOCATE(memory, out->uniform, batch / 2);
   training_standardise(!fit->standardise, samples, out->mean, out->deviation);
   return STATUS_OK;
 }
@@ -44,14 +39,6 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
 /* ---- the start of a stage's training: the best predictor of its noise that is linear in each coordinate,
  * plus random hidden units that the output does not use yet. In eight dimensions it saves more than half of
  * the steps; the last stages, where a state is nearly all noise, hardly need more than it. */
-
-/* Returns whether the layers have room for it: two units per coordinate pass it on, max(0, x) and max(0, -x),
- * and they may be at most half of a layer. */
-static bool training_start_has_room(const NetworkShape *shape) {
-  for (int l = 1; l < shape->layers; l++)
-    if (shape->width[l] < 4 * shape->width[0]) return false;
-  return true;
-}
 
 /* Makes row k of a layer with weights[out, in] take only input j, times slope. */
 static void pass_input(const NetworkShape *shape, int layer, int k, int j, double slope, float *weights) {
@@ -62,37 +49,28 @@ static void pass_input(const NetworkShape *shape, int layer, int k, int j, doubl
   weights[out * in + (size_t)k] = 0;
 }
 
-/* Makes units 2 i and 2 i + 1 of hidden layer `layer` the positive and the negative part of x_i. */
-static void set_identity_units(const NetworkShape *shape, int layer, float *weights) {
-  for (int k = 0; k < 2 * shape->width[0]; k++)
-    pass_input(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);
-}
-
-/* Sets output i to offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
-static void training_set_regression(const NetworkShape *shape, double bar, const double *mean,
-                                    const double *deviation, float *weights) {
-  const int last = shape->layers - 1, d = shape->width[0];
-  const size_t in = (size_t)shape->width[last];
-  for (int i = 0; i < d; i++) {
-    const double slope = sqrt(1 - bar) / (bar * deviation[i] * deviation[i] + 1 - bar);
-    pass_input(shape, last, i, last ? 2 * i : i, slope, weights);
-    if (last) weights[(size_t)i * in + (size_t)(2 * i + 1)] = (float)-slope;
-    weights[(size_t)d * in + (size_t)i] = (float)(-slope * sqrt(bar) * mean[i]);
-  }
-}
-
 void training_start(const NetworkShape *shape, double alpha_bar, const double *mean, const double *deviation,
                     Rng *rng, float *parameters) {
-  const int last = shape->layers - 1;
-  const bool linear = training_start_has_room(shape);
+  const int last = shape->layers - 1, d = shape->width[0];
+  const size_t in = (size_t)shape->width[last], out = (size_t)shape->width[last + 1];
+  /* Two units per coordinate pass it on, max(0, x) and max(0, -x); they may be at most half of a layer. */
+  bool linear = true;
+  for (int l = 1; l <= last; l++) linear = linear && shape->width[l] >= 4 * d;
   for (int l = 0; l < last; l++) {
-    const int in = shape->width[l], out = shape->width[l + 1], count = out * (in + 1);
-    learning_draw_weights(in, count, rng, parameters);
-    if (linear) set_identity_units(shape, l, parameters);
+    const int count = shape->width[l + 1] * (shape->width[l] + 1);
+    learning_draw_weights(shape->width[l], count, rng, parameters);
+    for (int k = 0; k < 2 * d && linear; k++)
+      pass_input(shape, l, k, l ? k : k / 2, l || k % 2 == 0 ? 1 : -1, parameters);
     parameters += count;
   }
-  memset(parameters, 0, (size_t)(shape->width[last + 1] * (shape->width[last] + 1)) * sizeof *parameters);
-  if (linear) training_set_regression(shape, alpha_bar, mean, deviation, parameters);
+  memset(parameters, 0, out * (in + 1) * sizeof *parameters);
+  /* Output i is offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
+  for (int i = 0; i < d && linear; i++) {
+    const double slope = sqrt(1 - alpha_bar) / (alpha_bar * deviation[i] * deviation[i] + 1 - alpha_bar);
+    pass_input(shape, last, i, last ? 2 * i : i, slope, parameters);
+    if (last) parameters[(size_t)i * in + (size_t)(2 * i + 1)] = (float)-slope;
+    parameters[out * in + (size_t)i] = (float)(-slope * sqrt(alpha_bar) * mean[i]);
+  }
 }
 
 /* ---- steps */
@@ -139,17 +117,6 @@ static void training_draw_batch(const TrainingSetup *setup, int t, int step) {
   }
 }
 
-/* Draws held_x, held_noise[d, checked]: the held-out samples in turn, each time with new noise. */
-static void training_draw_held_out(const TrainingSetup *setup, int t) {
-  Rng rng = {rng_key(setup->fit->seed, RNG_HELD_OUT), setup->fit->replicate, (uint32_t)t, 0, 0};
-  int lanes = setup->checked;
-  for (int lane = 0; lane < lanes; lane++)
-    training_put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, lanes,
-                        setup->held_x);
-  rng_normal(&rng, setup->d * lanes, setup->normal);
-  training_diffuse(setup, t, setup->d * lanes, 1, setup->normal, setup->held_x, setup->held_noise);
-}
-
 static double training_held_out_loss(const TrainingSetup *setup, const float *parameters) {
   int n = setup->d * setup->checked;
   network_forward(&setup->shape, parameters, setup->checked, setup->held_x, setup->predicted,
@@ -184,7 +151,13 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   size_t count = network_parameters(&setup->shape), bytes = count * sizeof *parameters;
   const double rate = share * share * fit->learning_rate;
   int failures = 0;
-  training_draw_held_out(setup, t);
+  /* The held-out samples in turn, each time with new noise. */
+  Rng rng = {rng_key(fit->seed, RNG_HELD_OUT), fit->replicate, (uint32_t)t, 0, 0};
+  for (int lane = 0; lane < setup->checked; lane++)
+    training_put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, setup->checked,
+                        setup->held_x);
+  rng_normal(&rng, setup->d * setup->checked, setup->normal);
+  training_diffuse(setup, t, setup->d * setup->checked, 1, setup->normal, setup->held_x, setup->held_noise);
   memset(setup->first, 0, bytes);
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
