@@ -1,5 +1,4 @@
-/* Density, score and samples of a Gaussian mixture. Lanes are processed CHUNK_LANES at a time; every inner
- * loop runs over them.
+/* Density, score and samples of a Gaussian mixture.
  *
  * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
  * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l so far
@@ -7,7 +6,6 @@
 #include "model/mixture/mixture.h"
 
 #include "core/chunk.h"
-#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
 
@@ -169,15 +167,31 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
   }
 }
 
-/* A chunk of points: rows `stride` apart, `count` of them used. */
-typedef struct {
-  size_t stride;
-  int count;
-  const double *x;
-} Points;
+/* ---- densities, a vector of lanes at a time: `at` are its lanes in arrays [.., N], OWN those of scratch */
 
-/* Computes out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: each vector of x that is
- * loaded serves several rows, whose sums stay in registers. */
+static const RealLanes OWN = {0, VECTOR_LANES, VECTOR_LANES};
+
+/* The sum over components so far relative to exp(top), and the shares of the old sum and of the component. */
+typedef struct {
+  Real top, total, old_share, share;
+} Sums;
+
+/* Adds a component to the sums, as lanes_join does. */
+INLINE void join_component(bool first, Real log_density, Sums *sums) {
+  const Real one = real_of(1), rise = first ? one : log_density - sums->top;
+  const Mask higher = real_above(rise, real_of(0));
+  const Real ratio = first ? real_of(0) : real_exp(real_choose(higher, -rise, rise));
+  sums->old_share = real_choose(higher, ratio, one);
+  sums->share = real_choose(higher, one, ratio);
+  sums->top = real_choose(higher, log_density, sums->top);
+  sums->total = first ? one : sums->old_share * sums->total + sums->share;
+}
+
+/* Returns a b + c d as special_two_products does. */
+INLINE Real two_products(Real a, Real b, Real c, Real d) { return a * b + (c * d + 0.0); }
+
+/* Computes out[rows] = rows i, i + 1, .. of P_c (x - m_c): each vector of x that is loaded serves several
+ * rows, whose sums stay in registers. */
 enum { PULL_ROWS = 4 };
 INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
                       Real *out) {
@@ -196,7 +210,7 @@ INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, R
 }
 
 /* Subtracts (x - m_c)_i (P_c (x - m_c))_i / 2 from log_density for rows i, i + 1, ..; unless gradient[d,
- * CHUNK_LANES] is NULL, writes these rows of g_c to it. */
+ * VECTOR_LANES] is NULL, writes these rows of g_c to it. */
 INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
                      Real *log_density, double *gradient) {
   Real pulled[PULL_ROWS];
@@ -208,153 +222,127 @@ INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, Re
     *log_density -= 0.5 * pulled[r] * gap;
     pulled[r] = -pulled[r];
   }
-  if (gradient)
-    real_store((RealLanes){at.first, at.count, CHUNK_LANES}, rows, pulled, gradient + i * CHUNK_LANES);
+  if (gradient) real_store(OWN, rows, pulled, gradient + i * VECTOR_LANES);
 }
 
-/* Computes out[n] = l_c, and gradient[d, CHUNK_LANES] = g_c unless it is NULL. */
-INLINE void component_gradient(const Mixture *mixture, int c, Points points, double *gradient, double *out) {
+/* Adds component c to the sums; unless gradient[d, VECTOR_LANES] is NULL, computes it as g_c. */
+INLINE void add_component(const Mixture *mixture, int c, RealLanes at, const double *x, double *gradient,
+                          Sums *sums) {
   const size_t d = (size_t)mixture->d;
-  for (int first = 0; first < points.count; first += VECTOR_LANES) {
-    const RealLanes block = real_at((size_t)first, (size_t)points.count),
-                    at = {block.first, block.count, points.stride};
-    Real log_density = (Real){0} + mixture->log_norm[c];
-    size_t i = 0;
-    for (; i + PULL_ROWS <= d; i += PULL_ROWS)
-      add_rows(mixture, c, i, PULL_ROWS, at, points.x, &log_density, gradient);
-    for (; i < d; i++) add_rows(mixture, c, i, 1, at, points.x, &log_density, gradient);
-    real_store(block, 1, &log_density, out);
-  }
+  Real log_density = real_of(mixture->log_norm[c]);
+  size_t i = 0;
+  for (; i + PULL_ROWS <= d; i += PULL_ROWS)
+    add_rows(mixture, c, i, PULL_ROWS, at, x, &log_density, gradient);
+  for (; i < d; i++) add_rows(mixture, c, i, 1, at, x, &log_density, gradient);
+  join_component(c == 0, log_density, sums);
 }
 
-/* Computes top[count] and total[count] with log density = top + log total. */
+/* Stores the log density. */
+INLINE void store_log_density(const Mixture *mixture, RealLanes at, const Sums *sums, double *out) {
+  const Real log_density = mixture->components > 1 ? sums->top + real_log(sums->total) : sums->top;
+  real_store(at, 1, &log_density, out);
+}
+
 SIMD_CLONES
-static void mixture_log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
-                                      double *restrict total) {
-  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
-  for (int c = 0; c < mixture->components; c++) {
-    component_gradient(mixture, c, points, NULL, log_density);
-    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
+void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Sums sums = {.top = {0}};
+    for (int c = 0; c < mixture->components; c++) add_component(mixture, c, at, theta, NULL, &sums);
+    store_log_density(mixture, at, &sums, out);
   }
 }
 
-/* Computes density and score in one pass over the components; gradient[d, CHUNK_LANES] is scratch. */
 SIMD_CLONES
-static void mixture_density_chunk(const Mixture *mixture, Points points, double *restrict gradient,
-                                  double *restrict top, double *restrict total, double *restrict score) {
-  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
-  for (int c = 0; c < mixture->components; c++) {
-    component_gradient(mixture, c, points, gradient, log_density);
-    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
-    for (int i = 0; i < mixture->d; i++) {
-      double *restrict score_i = score + (size_t)i * points.stride;
-      const double *restrict row = gradient + i * CHUNK_LANES;
-      if (c == 0)
-        for (int n = 0; n < points.count; n++) score_i[n] = row[n];
-      else
-        for (int n = 0; n < points.count; n++)
-          score_i[n] = special_two_products(old_share[n], score_i[n], share[n], row[n]);
-    }
-  }
-  if (mixture->components == 1) return;
-  for (int n = 0; n < points.count; n++) share[n] = 1 / total[n];
-  for (int i = 0; i < mixture->d; i++) {
-    double *restrict score_i = score + (size_t)i * points.stride;
-    for (int n = 0; n < points.count; n++) score_i[n] *= share[n];
-  }
-}
-
-/* Adds component c to the running mean of the scores, score[d], and to the running sum hessian[d, d], lower
- * triangle, by updates of weighted moments (West 1979), so that nothing cancels where scores are large.
- * gradient[d, CHUNK_LANES] holds g_c and becomes g_c - score. */
-static inline void mixture_join_hessian(const Mixture *mixture, int c, Points points,
-                                        const double *restrict old_share, const double *restrict share,
-                                        const double *restrict step, const double *restrict spread,
-                                        double *restrict gradient, double *restrict score,
-                                        double *restrict hessian) {
+void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                     double *log_density, double *score) {
   const size_t d = (size_t)mixture->d;
-  const double *precision = mixture->precision + (size_t)c * d * d;
-  for (size_t i = 0; i < d; i++) {
-    double *restrict row = gradient + i * CHUNK_LANES, *restrict score_i = score + i * points.stride;
-    for (int n = 0; n < points.count; n++) {
-      row[n] -= score_i[n];
-      score_i[n] += step[n] * row[n];
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Sums sums = {.top = {0}};
+    for (int c = 0; c < mixture->components; c++) {
+      add_component(mixture, c, at, theta, gradient, &sums);
+      for (size_t i = 0; i < d; i++) {
+        Real own, sum;
+        real_load(OWN, 1, gradient + i * VECTOR_LANES, &own);
+        if (c > 0) {
+          real_load(at, 1, score + i * at.lanes, &sum);
+          own = two_products(sums.old_share, sum, sums.share, own);
+        }
+        real_store(at, 1, &own, score + i * at.lanes);
+      }
     }
-    for (size_t j = 0; j <= i; j++) {
-      const double *restrict other = gradient + j * CHUNK_LANES, p = precision[i * d + j];
-      double *restrict h = hessian + (i * d + j) * points.stride;
-      for (int n = 0; n < points.count; n++)
-        h[n] = special_two_products(old_share[n], h[n], spread[n] * row[n], other[n]) - share[n] * p;
+    if (log_density) store_log_density(mixture, at, &sums, log_density);
+    const Real inverse = 1 / sums.total;
+    for (size_t i = 0; i < d && mixture->components > 1; i++) {
+      Real sum;
+      real_load(at, 1, score + i * at.lanes, &sum);
+      sum *= inverse;
+      real_store(at, 1, &sum, score + i * at.lanes);
     }
   }
 }
 
-/* Computes H = sum_c r_c ((g_c - g) (g_c - g)' - P_c). */
-SIMD_CLONES
-static void mixture_score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
-                                        double *restrict score, double *restrict hessian) {
+/* Computes, in the lanes `to`, the score and H = sum_c r_c ((g_c - g) (g_c - g)' - P_c), both triangles, by
+ * updates of weighted moments (West 1979), so that nothing cancels where scores are large. Scratch:
+ * gradient[d, VECTOR_LANES]. */
+INLINE void score_hessian_vector(const Mixture *mixture, RealLanes at, const double *x, double *gradient,
+                                 RealLanes to, double *score, double *hessian) {
   const size_t d = (size_t)mixture->d;
-  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
-      share[CHUNK_LANES], step[CHUNK_LANES], spread[CHUNK_LANES];
-  for (size_t i = 0; i < d; i++) {
-    for (int n = 0; n < points.count; n++) score[i * points.stride + (size_t)n] = 0;
-    for (size_t j = 0; j <= i; j++)
-      for (int n = 0; n < points.count; n++) hessian[(i * d + j) * points.stride + (size_t)n] = 0;
-  }
+  Sums sums = {.top = {0}};
   for (int c = 0; c < mixture->components; c++) {
-    component_gradient(mixture, c, points, gradient, log_density);
-    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
-    for (int n = 0; n < points.count; n++) {
-      step[n] = share[n] / total[n];
-      spread[n] = (total[n] - share[n]) * step[n];
+    const double *precision = mixture->precision + (size_t)c * d * d;
+    add_component(mixture, c, at, x, gradient, &sums);
+    const Real step = sums.share / sums.total, spread = (sums.total - sums.share) * step;
+    for (size_t i = 0; i < d; i++) {
+      Real own, other, mean = {0}, h = {0};
+      real_load(OWN, 1, gradient + i * VECTOR_LANES, &own);
+      if (c > 0) real_load(to, 1, score + i * to.lanes, &mean);
+      own -= mean;
+      mean += step * own;
+      real_store(OWN, 1, &own, gradient + i * VECTOR_LANES);
+      real_store(to, 1, &mean, score + i * to.lanes);
+      for (size_t j = 0; j <= i; j++) {
+        double *low = hessian + (i * d + j) * to.lanes;
+        real_load(OWN, 1, gradient + j * VECTOR_LANES, &other);
+        if (c > 0) real_load(to, 1, low, &h);
+        h = two_products(sums.old_share, h, spread * own, other) - sums.share * precision[i * d + j];
+        real_store(to, 1, &h, low);
+      }
     }
-    mixture_join_hessian(mixture, c, points, old_share, share, step, spread, gradient, score, hessian);
   }
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j <= i; j++) {
-      double *restrict low = hessian + (i * d + j) * points.stride, *restrict high =
-                                                                        hessian + (j * d + i) * points.stride;
-      for (int n = 0; n < points.count; n++) low[n] /= total[n];
-      if (j < i) memcpy(high, low, (size_t)points.count * sizeof *high);
+      Real h;
+      real_load(to, 1, hessian + (i * d + j) * to.lanes, &h);
+      h /= sums.total;
+      real_store(to, 1, &h, hessian + (i * d + j) * to.lanes);
+      real_store(to, 1, &h, hessian + (j * d + i) * to.lanes);
     }
 }
 
-static Points mixture_chunk_points(int lanes, int first, const double *theta) {
-  return (Points){.stride = (size_t)lanes,
-                  .count = lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES,
-                  .x = theta + first};
-}
-
-/* Computes out[count] += log total, which is 0 for one component. */
 SIMD_CLONES
-static void mixture_add_logs(const Mixture *mixture, int count, const double *total, double *out) {
-  if (mixture->components == 1) return;
-  for (RealLanes at = real_begin(count); at.count > 0; real_next(&at)) {
-    Real x, sum;
-    real_load(at, 1, total, &x);
-    real_load(at, 1, out, &sum);
-    x = real_log(x);
-    sum += x;
-    real_store(at, 1, &sum, out);
-  }
+static void mixture_add_hessians(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                                 double *score, double *hessian) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
+    score_hessian_vector(mixture, at, theta, gradient, at, score, hessian);
 }
 
-void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
-  for (int first = 0; first < lanes; first += CHUNK_LANES) {
-    double total[CHUNK_LANES];
-    Points points = mixture_chunk_points(lanes, first, theta);
-    mixture_log_density_chunk(mixture, points, out + first, total);
-    mixture_add_logs(mixture, points.count, total, out + first);
-  }
-}
-
-void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
-                     double *log_density, double *score) {
-  for (int first = 0; first < lanes; first += CHUNK_LANES) {
-    double total[CHUNK_LANES];
-    Points points = mixture_chunk_points(lanes, first, theta);
-    mixture_density_chunk(mixture, points, gradient, log_density + first, total, score + first);
-    mixture_add_logs(mixture, points.count, total, log_density + first);
+/* Computes H v. Scratch: [d + 2, d, VECTOR_LANES]. */
+SIMD_CLONES
+static void mixture_multiply_hessians(const Mixture *mixture, int lanes, const double *theta, const double *v,
+                                      double *scratch, double *out) {
+  const size_t d = (size_t)mixture->d, part = d * VECTOR_LANES;
+  double *gradient = scratch, *score = gradient + part, *hessian = score + part;
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    score_hessian_vector(mixture, at, theta, gradient, OWN, score, hessian);
+    for (size_t i = 0; i < d; i++) {
+      Real h, along, sum = {0};
+      for (size_t j = 0; j < d; j++) {
+        real_load(OWN, 1, hessian + (i * d + j) * VECTOR_LANES, &h);
+        real_load(at, 1, v + j * at.lanes, &along);
+        sum += h * along;
+      }
+      real_store(at, 1, &sum, out + i * at.lanes);
+    }
   }
 }
 
@@ -370,46 +358,25 @@ static double *mixture_scratch(Arena *memory, size_t size, size_t count, double 
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d;
-  double top[CHUNK_LANES], total[CHUNK_LANES],
-      *gradient = mixture_scratch(&scratch, d * CHUNK_LANES, d * (size_t)lanes, out);
-  for (int first = 0; gradient && first < lanes; first += CHUNK_LANES)
-    mixture_density_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, top, total,
-                          out + first);
+  double *gradient = mixture_scratch(&scratch, d * VECTOR_LANES, d * (size_t)lanes, out);
+  if (gradient) mixture_density(mixture, lanes, theta, gradient, NULL, out);
 }
 
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *score,
                            double *hessian) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d;
-  double *gradient = mixture_scratch(&scratch, d * CHUNK_LANES, d * d * (size_t)lanes, hessian);
-  if (!gradient) memcpy(score, hessian, d * (size_t)lanes * sizeof *score); /* NaN too */
-  for (int first = 0; gradient && first < lanes; first += CHUNK_LANES)
-    mixture_score_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, score + first,
-                                hessian + first);
-}
-
-/* Computes H v for `count` lanes of v and of out, whose rows are `stride` apart: hessian[d, d, count]. */
-SIMD_CLONES
-static void mixture_apply_hessian(size_t d, int count, const double *restrict hessian, size_t stride,
-                                  const double *restrict v, double *restrict out) {
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = 0; j < d; j++, hessian += count)
-      for (int n = 0; n < count; n++)
-        out[i * stride + (size_t)n] =
-            (j > 0 ? out[i * stride + (size_t)n] : 0) + hessian[n] * v[j * stride + (size_t)n];
+  double *gradient = mixture_scratch(&scratch, d * VECTOR_LANES, d * d * (size_t)lanes, hessian);
+  if (gradient)
+    mixture_add_hessians(mixture, lanes, theta, gradient, score, hessian);
+  else
+    memcpy(score, hessian, d * (size_t)lanes * sizeof *score); /* NaN too */
 }
 
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d, part = d * VECTOR_LANES;
-  double *hessian = mixture_scratch(&scratch, (d + 2) * part, d * (size_t)lanes, out);
-  if (!hessian) return;
-  double *x = hessian + d * part, *score = x + part;
-  for (int first = 0; first < lanes; first += VECTOR_LANES) {
-    const int count = lanes - first < VECTOR_LANES ? lanes - first : VECTOR_LANES;
-    lanes_copy(mixture->d, count, theta + first, lanes, x, count);
-    mixture_score_hessian(mixture, count, x, score, hessian);
-    mixture_apply_hessian(d, count, hessian, (size_t)lanes, v + first, out + first);
-  }
+  double *own = mixture_scratch(&scratch, (d + 2) * part, d * (size_t)lanes, out);
+  if (own) mixture_multiply_hessians(mixture, lanes, theta, v, own, out);
 }

@@ -61,7 +61,8 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* Computes out[d, N], the gradient of the log density; NaN if memory is short. */
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out);
-/* Computes both, with the same bits, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
+/* Computes both, with the same bits, in one pass; log_density may be NULL. Scratch: gradient[d,
+ * VECTOR_LANES]. */
 void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                      double *log_density, double *score);
 /* Computes out[d, N] = H(theta) v with H the Hessian of the log density; NaN if memory is short. out must not

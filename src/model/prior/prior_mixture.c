@@ -20,7 +20,7 @@
 typedef struct { /* the mixture of one stage */
   int stage; /* of `mixture`; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
-  double *gradient; /* [d, CHUNK_LANES] */
+  double *gradient; /* [d, VECTOR_LANES] */
 } DiffusedMixture;
 
 typedef struct {
@@ -113,7 +113,7 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   ALLOCATE(memory, self->basis, count * d * d);
   ALLOCATE(memory, self->diffused, 1);
   self->diffused->stage = -1;
-  ALLOCATE(memory, self->diffused->gradient, d * CHUNK_LANES);
+  ALLOCATE(memory, self->diffused->gradient, d * VECTOR_LANES);
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
   if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
   TRY(mixture_copy(&scratch, &self->mixture, &standardised));
