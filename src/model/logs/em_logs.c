@@ -2,12 +2,17 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/logs/em_logs_rows.h"
+#include "model/history/ep.h"
+#include "model/history/irls.h"
 #include "model/mixture/mixture_evidence.h"
 
 #include <string.h>
 
 enum { N = LOGS_BLOCK }; /* tasks per chunk: the lanes below */
+
+/* Tolerances of the modes that expectation propagation starts from, and of its sites: the remaining errors
+ * average out over tasks. */
+static const double START_TOLERANCE = 1e-2, SITE_TOLERANCE = 2e-2;
 
 /* One chunk of tasks; unused lanes have no evidence. */
 typedef struct EmLogsScratch {
@@ -24,10 +29,15 @@ typedef struct EmLogsScratch {
   double *one_precision, *one_vector; /* [d, d, N], [d, N]: prior of one component, in each lane */
   int *jitters; /* [N] */
   double *slices; /* [EM_LOGS_SLICES, 3 + C F]: log likelihood, squared residuals, n, sums */
-  EmLogsRows rows; /* for likelihoods that are not conjugate */
+  /* For likelihoods that are not conjugate: the rows, as one history per chunk. Tasks with fewer rows than
+   * the longest of their chunk are padded with rows of x = 0, which carry no information. */
+  History *history; /* [chunks] */
+  double *padding; /* [chunks, N]: log likelihood of the padding rows */
+  Irls irls;
+  Ep ep;
+  double *mode; /* [d, N] */
+  int64_t *fallbacks; /* [N] */
 } Scratch;
-
-static size_t em_logs_feature_count(const EmLogs *self) { return em_features(self->data.d); }
 
 /* ---- evidence of a chunk */
 
@@ -51,13 +61,9 @@ static void em_logs_load_task(const EmLogs *self, const double *task, int n) {
   at->count[n] = moment[d + 1];
 }
 
-static void em_logs_scale_evidence(int rows, double factor, const double *restrict from,
-                                   double *restrict to) {
-  for (int i = 0; i < rows * N; i++) to[i] = from[i] * factor;
-}
-
 static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
   const int d = self->data.d;
+  const double factor = 1 / self->variance;
   Scratch *at = self->scratch;
   at->used = items - first < N ? items - first : N;
   if (at->used < N) {
@@ -68,16 +74,23 @@ static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
   }
   for (int n = 0; n < at->used; n++)
     em_logs_load_task(self, logs_task(self->logs, (self->first + first + n) % self->logs->tasks), n);
-  em_logs_scale_evidence(d * d, 1 / self->variance, at->gram, at->precision);
-  em_logs_scale_evidence(d, 1 / self->variance, at->moment, at->vector);
+  for (int i = 0; i < d * d * N; i++) at->precision[i] = at->gram[i] * factor;
+  for (int i = 0; i < d * N; i++) at->vector[i] = at->moment[i] * factor;
 }
 
 /* Computes each lane's evidence by expectation propagation, under the prior in one_precision and
  * one_vector. */
 static void em_logs_approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
-  em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
-                        at->one_vector, at->precision, at->vector, log_evidence);
+  const size_t vector = (size_t)self->data.d * N;
+  const HistoryView view = {&at->history[first / N], 1, 0, N, self->frame.shift, self->frame.scale};
+  memset(at->precision, 0, (size_t)self->data.d * vector * sizeof *at->precision);
+  memset(at->vector, 0, vector * sizeof *at->vector);
+  irls_solve(&at->irls, &view, at->one_precision, at->one_vector, at->precision, at->vector, at->mode,
+             at->fallbacks);
+  ep_solve(&at->ep, &view, at->one_precision, at->one_vector, at->precision, at->vector, log_evidence,
+           at->fallbacks);
+  for (int n = 0; n < N; n++) log_evidence[n] -= at->padding[first + n];
 }
 
 /* ---- the posterior of a chunk under each component */
@@ -117,36 +130,25 @@ static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, 
   em_logs_fill_features(d, at->mean, at->inverse, feature);
 }
 
-/* Turns share[C, N] from logarithms into responsibilities, 0 in unused lanes, and computes log_sum[N]. */
-static void normalise_shares(int components, int used, double *share, double *log_sum) {
-  double top[N], total[N];
-  lanes_exponentiate(components, N, share, top, total);
-  for (int n = 0; n < N; n++) log_sum[n] = n < used ? top[n] + log(total[n]) : 0;
-  for (int n = 0; n < N; n++) total[n] = n < used ? 1 / total[n] : 0;
-  for (int c = 0; c < components; c++)
-    for (int n = 0; n < N; n++) share[c * N + n] *= total[n];
-}
-
-/* Adds the part of log p(y | X) that does not depend on the prior: - n / 2 log(2 pi sigma^2) - y'y / (2
- * sigma^2). */
-static void em_logs_add_reward_terms(const EmLogs *self, double *log_sum) {
-  const Scratch *at = self->scratch;
-  if (logs_has_rows(self->logs)) return;
-  for (int n = 0; n < at->used; n++)
-    log_sum[n] -= 0.5 * (at->count[n] * log(2 * M_PI * self->variance) + at->square[n] / self->variance);
-}
-
-/* Computes responsibilities, log marginal likelihoods and, if `features`, expected features. */
+/* Computes responsibilities, 0 in unused lanes, log marginal likelihoods and, if `features`, expected
+ * features. */
 static void em_logs_evaluate_chunk(const EmLogs *self, const Mixture *mixture, int first, int items,
                                    bool features) {
   Scratch *at = self->scratch;
-  const size_t size = em_logs_feature_count(self) * N;
+  const size_t size = em_features(self->data.d) * N;
+  double top[N], total[N];
   em_logs_load_chunk(self, first, items);
   mixture_evidence_constants(mixture, at->constant);
   for (int c = 0; c < mixture->components; c++)
     em_logs_weigh_component(self, mixture, c, first, features ? at->features + (size_t)c * size : NULL);
-  normalise_shares(mixture->components, at->used, at->share, at->log_sum);
-  em_logs_add_reward_terms(self, at->log_sum);
+  lanes_exponentiate(mixture->components, N, at->share, top, total);
+  for (int n = 0; n < N; n++) at->log_sum[n] = n < at->used ? top[n] + log(total[n]) : 0;
+  for (int n = 0; n < N; n++) total[n] = n < at->used ? 1 / total[n] : 0;
+  for (int c = 0; c < mixture->components; c++)
+    for (int n = 0; n < N; n++) at->share[c * N + n] *= total[n];
+  /* The part of log p(y | X) that does not depend on the prior. */
+  for (int n = 0; n < at->used && !logs_has_rows(self->logs); n++)
+    at->log_sum[n] -= 0.5 * (at->count[n] * log(2 * M_PI * self->variance) + at->square[n] / self->variance);
 }
 
 /* ---- sums */
@@ -194,31 +196,26 @@ static double em_logs_squared_residual(const EmLogs *self) {
   return em_logs_sum_lanes(residual);
 }
 
-/* Adds the chunks first .. end - 1 to slice[3 + C F]. */
-static void em_logs_sum_slice(const EmLogs *self, const Mixture *mixture, int first, int end, int items,
-                              double *slice) {
-  Scratch *at = self->scratch;
-  for (int chunk = first; chunk < end; chunk++) {
-    em_logs_evaluate_chunk(self, mixture, chunk * N, items, true);
-    em_logs_sum_features(mixture->components, (int)em_logs_feature_count(self), at->share, at->features,
-                         at->expected, slice + 3);
-    slice[0] += em_logs_sum_lanes(at->log_sum);
-    slice[1] += em_logs_squared_residual(self);
-    slice[2] += em_logs_sum_lanes(at->count);
-  }
-}
-
 static double logs_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmLogs *self = (EmLogs *)data;
-  const size_t width = 3 + (size_t)mixture->components * em_logs_feature_count(self);
+  const Scratch *at = self->scratch;
+  const size_t features = em_features(data->d), width = 3 + (size_t)mixture->components * features;
   const int chunks = (items + N - 1) / N, size = self->ranks ? self->ranks->size : 1,
             rank = self->ranks ? self->ranks->rank : 0;
-  double *slices = self->scratch->slices, total[3] = {0};
+  double *slices = at->slices, total[3] = {0};
   memset(slices, 0, EM_LOGS_SLICES * width * sizeof *slices);
-  for (int s = 0; s < EM_LOGS_SLICES; s++)
-    if (em_logs_owner(s, size) == rank)
-      em_logs_sum_slice(self, mixture, em_logs_slice(s, chunks), em_logs_slice(s + 1, chunks), items,
-                        slices + (size_t)s * width);
+  for (int s = 0; s < EM_LOGS_SLICES; s++) {
+    double *slice = slices + (size_t)s * width;
+    if (em_logs_owner(s, size) != rank) continue;
+    for (int chunk = em_logs_slice(s, chunks); chunk < em_logs_slice(s + 1, chunks); chunk++) {
+      em_logs_evaluate_chunk(self, mixture, chunk * N, items, true);
+      em_logs_sum_features(mixture->components, (int)features, at->share, at->features, at->expected,
+                           slice + 3);
+      slice[0] += em_logs_sum_lanes(at->log_sum);
+      slice[1] += em_logs_squared_residual(self);
+      slice[2] += em_logs_sum_lanes(at->count);
+    }
+  }
   if (self->ranks) self->ranks->combine(self->ranks->context, EM_LOGS_SLICES * width, slices);
   for (size_t s = 0; s < EM_LOGS_SLICES; s++) {
     for (size_t k = 0; k < 3; k++) total[k] += slices[s * width + k];
@@ -236,14 +233,6 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
 }
 
 /* ---- draws */
-
-/* Returns the component at which the running sum of lane n's responsibilities exceeds `uniform`. */
-static int pick_component(const Scratch *at, int components, int n, double uniform) {
-  int c = 0;
-  for (double below = at->share[n]; c + 1 < components && below <= uniform; below += at->share[c * N + n])
-    c++;
-  return c;
-}
 
 /* Draws once for each task of an evaluated chunk, from component c[N]: z[d, N] = L^-T (L^-1 h + z), where z
  * is standard normal on entry. */
@@ -265,35 +254,27 @@ static void em_logs_draw_chunk(const EmLogs *self, const Mixture *mixture, int f
   linalg_backward_lanes(d, N, at->factor, z);
 }
 
-/* Draws the normals z[d, N] and components c[N] of the used lanes for em_logs_draw_chunk, from the streams
- * (key, run, round = item, draw). */
-static void em_logs_draw_noise(const EmLogs *self, int components, int first, Rng stream, int *c, double *z) {
-  const int d = self->data.d;
-  double *normal = self->scratch->expected; /* [d] */
-  for (int n = 0; n < self->scratch->used; n++) {
-    double uniform;
-    Rng rng = stream;
-    rng.round = (uint32_t)(first + n);
-    rng_uniform(&rng, 1, &uniform);
-    rng_normal(&rng, d, normal);
-    c[n] = pick_component(self->scratch, components, n, uniform);
-    for (int i = 0; i < d; i++) z[i * N + n] = normal[i];
-  }
-}
-
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z) {
   const int d = self->data.d, items = self->data.items;
   const size_t stride = (size_t)items * (size_t)draws;
-  double *chunk = self->scratch->features; /* [d, N] */
+  const Scratch *at = self->scratch;
+  double *chunk = at->features, *normal = at->expected; /* [d, N], [d] */
   for (int first = 0; first < items; first += N) {
     em_logs_evaluate_chunk(self, mixture, first, items, false);
     for (int m = 0; m < draws; m++) {
       int c[N] = {0};
-      em_logs_draw_noise(self, mixture->components, first, (Rng){.key = key, .run = run, .draw = (uint32_t)m},
-                         c, chunk);
+      for (int n = 0; n < at->used; n++) {
+        Rng rng = {.key = key, .run = run, .round = (uint32_t)(first + n), .draw = (uint32_t)m};
+        double uniform, below = at->share[n];
+        rng_uniform(&rng, 1, &uniform);
+        rng_normal(&rng, d, normal);
+        /* The component at which the running sum of responsibilities exceeds the uniform. */
+        while (c[n] + 1 < mixture->components && below <= uniform) below += at->share[++c[n] * N + n];
+        for (int i = 0; i < d; i++) chunk[i * N + n] = normal[i];
+      }
       em_logs_draw_chunk(self, mixture, first, c, chunk);
       for (int i = 0; i < d; i++)
-        for (int n = 0; n < self->scratch->used; n++)
+        for (int n = 0; n < at->used; n++)
           z[(size_t)i * stride + (size_t)(first + n) * (size_t)draws + (size_t)m] = chunk[i * N + n];
     }
   }
@@ -346,8 +327,69 @@ static void logs_seed(EmData *data, int items, int components, Rng *rng, double 
       for (int j = 0; j <= i; j++)
         *second++ = count * (mean[i] * mean[j] + spread * self->common->covariance[i * d + j]);
     for (int i = 0; i < d; i++) mean[i] *= count;
-    sums += em_logs_feature_count(self);
+    sums += em_features(d);
   }
+}
+
+/* Arranges the rows of one chunk as rounds of a history, and computes their padding; the rows of task t are
+ * row[start[t]] .. row[start[t + 1] - 1]. */
+static Status em_logs_fill_history(Arena *memory, const EmLogs *self, int chunk, const int64_t *start,
+                                   const int64_t *row) {
+  SCRATCH_ARENA(scratch);
+  const Logs *logs = self->logs;
+  const int d = logs->d, left = self->data.items - chunk * N;
+  const double zero = 0;
+  History *history = &self->scratch->history[chunk];
+  int64_t from[N], count[N] = {0}, rounds = 0;
+  double *phi, y[N], none;
+  ALLOCATE(&scratch, phi, d * N);
+  for (int n = 0; n < N && n < left; n++) {
+    const int64_t task = ((int64_t)self->first + chunk * N + n) % logs->tasks;
+    from[n] = start[task];
+    count[n] = start[task + 1] - from[n];
+    if (count[n] > rounds) rounds = count[n];
+  }
+  TRY(history_create(memory, d, N, logs->likelihood, history));
+  TRY(history_reserve(history, (int)rounds));
+  for (int64_t k = 0; k < rounds; k++) {
+    memset(phi, 0, (size_t)(d * N) * sizeof *phi);
+    memset(y, 0, sizeof y);
+    for (int n = 0; n < N; n++) {
+      if (k >= count[n]) continue;
+      const double *own = logs_row(logs, row[from[n] + k]);
+      for (int i = 0; i < d; i++) phi[i * N + n] = own[i];
+      y[n] = own[d];
+    }
+    history_record(history, NULL, phi, y);
+  }
+  logs->likelihood->ops->deviance(logs->likelihood, 1, &zero, &zero, &none);
+  for (int n = 0; n < N; n++) self->scratch->padding[chunk * N + n] = -none / 2 * (double)(rounds - count[n]);
+  return STATUS_OK;
+}
+
+static Status em_logs_create_rows(Arena *memory, const EmLogs *self) {
+  SCRATCH_ARENA(scratch);
+  const Logs *logs = self->logs;
+  const int chunks = (self->data.items + N - 1) / N;
+  const size_t width = logs_width(logs->d);
+  Scratch *at = self->scratch;
+  int64_t *start, *next, *row;
+  ALLOCATE(memory, at->history, chunks);
+  ALLOCATE(memory, at->padding, (size_t)chunks * N);
+  ALLOCATE(memory, at->mode, logs->d * N);
+  ALLOCATE(memory, at->fallbacks, N);
+  TRY(irls_create(memory, logs->d, N, START_TOLERANCE, &at->irls));
+  TRY(ep_create(memory, logs->d, N, SITE_TOLERANCE, &at->ep));
+  ALLOCATE(&scratch, start, logs->tasks + 1);
+  ALLOCATE(&scratch, next, logs->tasks);
+  ALLOCATE(&scratch, row, logs->observations);
+  for (int t = 0; t < logs->tasks; t++) {
+    next[t] = start[t];
+    start[t + 1] = start[t] + (int64_t)logs_task(logs, t)[width - 1];
+  }
+  for (int64_t r = 0; r < logs->observations; r++) row[next[(int)logs_row(logs, r)[logs->d + 1]]++] = r;
+  for (int chunk = 0; chunk < chunks; chunk++) TRY(em_logs_fill_history(memory, self, chunk, start, row));
+  return STATUS_OK;
 }
 
 Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmFrame frame, int components,
@@ -371,5 +413,5 @@ Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmF
   ALLOCATE(memory, at->share, count * N);
   ALLOCATE(memory, at->expected, features * N);
   ALLOCATE(memory, at->slices, EM_LOGS_SLICES * (3 + count * features));
-  return logs_has_rows(logs) ? em_logs_rows_create(memory, logs, first, items, &at->rows) : STATUS_OK;
+  return logs_has_rows(logs) ? em_logs_create_rows(memory, out) : STATUS_OK;
 }

@@ -68,10 +68,21 @@ Status logs_add(Logs *logs, int task, const double *x, double y) {
   return STATUS_OK;
 }
 
-/* Copies the rows of the selected tasks: place[tasks of `logs`] is the number of each task in `out`, or
- * -1. */
-static Status logs_select_rows(const Logs *logs, const int *place, Logs *out) {
-  for (int64_t r = 0; r < logs->observations; r++) {
+Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, Logs *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t width = logs_width(logs->d);
+  int *place; /* number of each task in `out`, or -1 */
+  TRY(logs_create(memory, logs->d, logs->likelihood, out));
+  out->estimate_noise = logs->estimate_noise;
+  ALLOCATE(&scratch, place, logs->tasks);
+  memset(place, -1, (size_t)logs->tasks * sizeof *place);
+  for (int k = 0; k < count; k++) {
+    TRY(logs_begin_task(out));
+    memcpy(logs_task(out, k), logs_task(logs, task[k]), width * sizeof(double));
+    if (!logs_has_rows(logs)) out->observations += (int64_t)logs_task(out, k)[width - 1];
+    place[task[k]] = k;
+  }
+  for (int64_t r = 0; r < logs->observations && logs_has_rows(logs); r++) {
     const double *row = logs_row(logs, r);
     const int to = place[(int)row[logs->d + 1]];
     if (to < 0) continue;
@@ -79,25 +90,6 @@ static Status logs_select_rows(const Logs *logs, const int *place, Logs *out) {
     out->observations++;
   }
   return STATUS_OK;
-}
-
-Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, Logs *out) {
-  SCRATCH_ARENA(scratch);
-  const size_t width = logs_width(logs->d);
-  int *place;
-  TRY(logs_create(memory, logs->d, logs->likelihood, out));
-  out->estimate_noise = logs->estimate_noise;
-  ALLOCATE(&scratch, place, logs->tasks);
-  memset(place, -1, (size_t)logs->tasks * sizeof *place);
-  for (int k = 0; k < count; k++) {
-    if (k % LOGS_BLOCK == 0)
-      TRY(logs_add_block(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->block));
-    memcpy(logs_task(out, k), logs_task(logs, task[k]), width * sizeof(double));
-    if (!logs_has_rows(logs)) out->observations += (int64_t)logs_task(out, k)[width - 1];
-    place[task[k]] = k;
-  }
-  out->tasks = count;
-  return logs_has_rows(logs) ? logs_select_rows(logs, place, out) : STATUS_OK;
 }
 
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out) {
