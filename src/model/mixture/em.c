@@ -39,18 +39,6 @@ static void em_restart_component(Em *em, size_t c) {
   for (size_t i = 0; i < d; i++) covariance[i * d + i] = 1;
 }
 
-/* Computes `common`, from the sums of 1, z and z z' over the items of each component. */
-static void em_common_variances(Em *em, double items) {
-  const size_t d = (size_t)em->now.d, features = em_features(em->now.d);
-  memset(em->common, 0, d * sizeof *em->common);
-  for (int c = 0; c < em->now.components; c++) {
-    const double *sums = em->sums + (size_t)c * features, *square = sums + 1 + d;
-    if (sums[0] < LEAST_COUNT) continue;
-    for (size_t i = 0; i < d; square += ++i)
-      em->common[i] += fmax(square[i] - sums[1 + i] * sums[1 + i] / sums[0], 0) / items;
-  }
-}
-
 /* Computes mean and covariance from the sums of 1, z and z z' over a component's items. */
 static void maximise_component(const Em *em, size_t c, const double *sums) {
   const size_t d = (size_t)em->now.d;
@@ -86,12 +74,18 @@ static void tie_covariances(Em *em) {
   for (int c = 1; c < tied; c++) memcpy(common + (size_t)c * square, common, square * sizeof *common);
 }
 
-/* Computes the parameters from the sums. */
+/* Computes `common` and the parameters, from the sums of 1, z and z z' over the items of each component. */
 static void maximise_parameters(Em *em) {
-  const size_t features = em_features(em->now.d);
+  const size_t d = (size_t)em->now.d, features = em_features(em->now.d);
   double items = 0, total = 0;
   for (int c = 0; c < em->now.components; c++) items += em->sums[(size_t)c * features];
-  em_common_variances(em, items);
+  memset(em->common, 0, d * sizeof *em->common);
+  for (int c = 0; c < em->now.components; c++) {
+    const double *sums = em->sums + (size_t)c * features, *square = sums + 1 + d;
+    if (sums[0] < LEAST_COUNT) continue;
+    for (size_t i = 0; i < d; square += ++i)
+      em->common[i] += fmax(square[i] - sums[1 + i] * sums[1 + i] / sums[0], 0) / items;
+  }
   for (int c = 0; c < em->now.components; c++) {
     const double *sums = em->sums + (size_t)c * features;
     if (sums[0] < LEAST_COUNT) {
@@ -130,49 +124,18 @@ static Status converge_em(Em *em, double *likelihood) {
   return STATUS_OK;
 }
 
-static Status em_begin_start(Em *em, int items, Rng rng, double *likelihood) {
-  em->rng = rng;
-  em_clear_sums(em);
-  em->data->seed(em->data, items, em->now.components, &em->rng, em->sums);
-  maximise_parameters(em);
-  for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate_em(em, items, likelihood));
-  return STATUS_OK;
-}
-
-static int em_best_start(int starts, const double *likelihood) {
-  int chosen = 0;
-  for (int start = 1; start < starts; start++)
-    if (likelihood[start] > likelihood[chosen]) chosen = start;
-  return chosen;
-}
-
 /* Runs the starts: trials[starts] get their parameters, likelihood[starts] the likelihoods they reached. */
 static Status em_run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixture *trials,
                             double *likelihood) {
   const int items = em->data->items < em->plan->trial_items ? em->data->items : em->plan->trial_items;
   for (int start = 0; start < em->plan->starts; start++) {
     TRY(mixture_create(memory, em->now.d, em->now.components, &trials[start]));
-    const Rng rng = {.key = key, .run = run, .round = (uint32_t)(em->plan->first_start + start)};
-    TRY(em_begin_start(em, items, rng, &likelihood[start]));
+    em->rng = (Rng){.key = key, .run = run, .round = (uint32_t)(em->plan->first_start + start)};
+    em_clear_sums(em);
+    em->data->seed(em->data, items, em->now.components, &em->rng, em->sums);
+    maximise_parameters(em);
+    for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate_em(em, items, &likelihood[start]));
     mixture_copy_parameters(&em->now, &trials[start]);
-  }
-  return STATUS_OK;
-}
-
-static Status em_run_finals(Em *em, RngKey key, uint32_t run, const Mixture *trials, double *likelihood,
-                            Mixture *out, double *highest) {
-  *highest = -INFINITY;
-  for (int rank = 0; rank < em->plan->finalists && rank < em->plan->starts; rank++) {
-    const int chosen = em_best_start(em->plan->starts, likelihood);
-    double reached;
-    likelihood[chosen] = -INFINITY;
-    mixture_copy_parameters(&trials[chosen], &em->now);
-    em->rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)chosen};
-    TRY(converge_em(em, &reached));
-    if (reached > *highest) {
-      *highest = reached;
-      mixture_copy_parameters(&em->now, out);
-    }
   }
   return STATUS_OK;
 }
@@ -182,12 +145,23 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
   SCRATCH_ARENA(scratch);
   Em em;
   Mixture *trials;
-  double *reached, highest;
+  double *reached, found, highest = -INFINITY;
   TRY(em_create(&scratch, data, plan, components, &em));
   TRY(mixture_create(memory, data->d, components, out));
   ALLOCATE_ARRAYS(&scratch, plan->starts, trials, reached);
   TRY(em_run_trials(&scratch, &em, key, run, trials, reached));
-  TRY(em_run_finals(&em, key, run, trials, reached, out, &highest));
+  for (int rank = 0; rank < plan->finalists && rank < plan->starts; rank++) {
+    int chosen = 0;
+    for (int start = 1; start < plan->starts; start++)
+      if (reached[start] > reached[chosen]) chosen = start;
+    reached[chosen] = -INFINITY;
+    mixture_copy_parameters(&trials[chosen], &em.now);
+    em.rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)chosen};
+    TRY(converge_em(&em, &found));
+    if (!(found > highest)) continue;
+    highest = found;
+    mixture_copy_parameters(&em.now, out);
+  }
   if (likelihood) *likelihood = highest;
   return STATUS_OK;
 }

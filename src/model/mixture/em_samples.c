@@ -40,16 +40,6 @@ static void em_fill_coefficients(const Mixture *mixture, double *coefficient) {
   }
 }
 
-/* Replaces share[C, chunk] by exp(share - the largest of the sample), and sets inverse[n] to 1 over their
- * sum, 0 for samples that are not used. Returns the sum of the log densities of the used samples. */
-static double exponentiate_shares(int components, int chunk, int used, double *share, double *inverse) {
-  double top[CHUNK_SAMPLES], total[CHUNK_SAMPLES], sum = 0;
-  lanes_exponentiate(components, chunk, share, top, total);
-  for (int n = 0; n < chunk; n++) inverse[n] = n < used ? 1 / total[n] : 0;
-  for (int n = 0; n < used; n++) sum += top[n] + log(total[n]);
-  return sum;
-}
-
 /* Multiplies each row of features[F, chunk] by factor[chunk]. */
 SIMD_CLONES
 static void em_scale_features(int rows, int chunk, const double *restrict factor, double *restrict features) {
@@ -67,16 +57,19 @@ static void em_add_features(const EmSamples *self, int components, double *sums)
 static double em_samples_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmSamples *self = (EmSamples *)data;
   const int features = (int)em_features(data->d), components = mixture->components, chunk = self->chunk;
-  double inverse[CHUNK_SAMPLES], sum = 0;
+  double top[CHUNK_SAMPLES], total[CHUNK_SAMPLES], sum = 0;
   em_fill_coefficients(mixture, self->coefficient);
   for (int first = 0; first < items; first += chunk) {
+    double own = 0;
     em_fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, components, chunk, features, 1, self->coefficient,
                 features, self->features, chunk, 0, self->share, chunk);
-    sum += exponentiate_shares(components, chunk, items - first < chunk ? items - first : chunk, self->share,
-                               inverse);
-    em_scale_features(features, chunk, inverse, self->features);
+    lanes_exponentiate(components, chunk, self->share, top, total);
+    for (int n = 0; n < chunk && first + n < items; n++) own += top[n] + log(total[n]);
+    for (int n = 0; n < chunk; n++) total[n] = first + n < items ? 1 / total[n] : 0;
+    em_scale_features(features, chunk, total, self->features);
     em_add_features(self, components, sums);
+    sum += own;
   }
   return sum;
 }

@@ -2,31 +2,26 @@
 
 #include <math.h>
 
-static double mixture_choice_mean(int n, const double *x) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += x[i];
-  return sum / n;
-}
-
-/* Returns the standard error of the mean of x - y; infinity with fewer than two samples. */
-static double mixture_choice_error(int n, const double *x, const double *y) {
-  double mean = mixture_choice_mean(n, x) - mixture_choice_mean(n, y), square = 0;
-  for (int i = 0; i < n; i++) square += (x[i] - y[i] - mean) * (x[i] - y[i] - mean);
-  return n > 1 ? sqrt(square / (n - 1) / n) : INFINITY;
-}
-
 void mixture_choice_make(int n, int count, const int *components, const double *const *density,
                          MixtureChoice *out) {
   *out = (MixtureChoice){.count = count, .most = components[count - 1]};
   int best = 0;
   for (int k = 0; k < count; k++) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += density[k][i];
     out->components[k] = components[k];
-    out->held_out[k] = mixture_choice_mean(n, density[k]);
+    out->held_out[k] = sum / n;
     if (out->held_out[k] > out->held_out[best]) best = k;
   }
   for (int k = count - 1; k >= 0; k--) {
-    out->error[k] = mixture_choice_error(n, density[k], density[best]);
-    if (out->held_out[best] - out->held_out[k] <= out->error[k]) out->chosen = k;
+    const double below = out->held_out[best] - out->held_out[k];
+    double square = 0;
+    for (int i = 0; i < n; i++) {
+      const double off = density[k][i] - density[best][i] + below;
+      square += off * off;
+    }
+    out->error[k] = n > 1 ? sqrt(square / (n - 1) / n) : INFINITY;
+    if (below <= out->error[k]) out->chosen = k;
   }
 }
 
@@ -47,25 +42,9 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
                      choice->shared);
 }
 
-/* Loads `shared` and `most`. Files from before variances were shared have neither: nothing was shared, and
- * the candidates are all that was tried. */
-static Status mixture_choice_load_shared(StoreFile *file, size_t count, MixtureChoice *out) {
-  int64_t most;
-  out->most = out->components[count - 1];
-  if (!store_has_variable(file, "candidate_shared_samples")) return STATUS_OK;
-  TRY(store_shape(file, "candidate_shared_samples", 1, &count));
-  TRY(store_get_doubles(file, "candidate_shared_samples", out->shared));
-  TRY(store_get_int_attribute(file, "candidate_most", &most));
-  if (most < 1 || most > INT32_MAX)
-    return status_set(STATUS_INPUT, "%s: candidate_most is %lld; it must be from 1 to 2147483647",
-                      store_path(file), (long long)most);
-  out->most = (int)most;
-  return STATUS_OK;
-}
-
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
   size_t count = SIZE_MAX;
-  int64_t chosen, components[MIXTURE_MOST_CANDIDATES];
+  int64_t chosen, most, components[MIXTURE_MOST_CANDIDATES];
   *out = (MixtureChoice){.count = 0};
   if (!store_has_variable(file, "held_out_log_likelihood")) return STATUS_OK;
   TRY(store_shape(file, "held_out_log_likelihood", 1, &count));
@@ -90,7 +69,18 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
                       store_path(file), (long long)chosen, count);
   out->chosen = (int)chosen;
   out->count = (int)count;
-  return mixture_choice_load_shared(file, count, out);
+  /* Files from before variances were shared have neither of these: nothing was shared, and the candidates are
+   * all that was tried. */
+  out->most = out->components[count - 1];
+  if (!store_has_variable(file, "candidate_shared_samples")) return STATUS_OK;
+  TRY(store_shape(file, "candidate_shared_samples", 1, &count));
+  TRY(store_get_doubles(file, "candidate_shared_samples", out->shared));
+  TRY(store_get_int_attribute(file, "candidate_most", &most));
+  if (most < 1 || most > INT32_MAX)
+    return status_set(STATUS_INPUT, "%s: candidate_most is %lld; it must be from 1 to 2147483647",
+                      store_path(file), (long long)most);
+  out->most = (int)most;
+  return STATUS_OK;
 }
 
 void mixture_choice_report(const MixtureChoice *choice, FILE *out) {

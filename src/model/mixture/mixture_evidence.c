@@ -22,28 +22,17 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
   lanes_add(entries, 1, b, vector);
 }
 
-/* Weighs `count` <= VECTOR_LANES lanes, from the first one on; with a count that the compiler knows, loads
- * and stores are plain vector moves. */
-INLINE void weigh_vector(int d, int lanes, size_t count, double constant, const double *factor,
-                         const double *whitened, double *log_weight) {
-  Real sum = {0}, one = {0};
-  sum += constant, one += 1;
-  for (int i = 0; i < d; i++) {
-    Real y = {0}, pivot = one;
-    memcpy(&y, whitened + i * lanes, count * sizeof *whitened);
-    memcpy(&pivot, factor + (i * d + i) * lanes, count * sizeof *factor);
-    pivot = real_log(pivot);
-    sum += 0.5 * y * y - pivot;
-  }
-  memcpy(log_weight, &sum, count * sizeof *log_weight);
-}
-
 SIMD_CLONES
 void mixture_evidence_weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
                             double *restrict log_weight) {
-  int n = 0;
-  for (; n + VECTOR_LANES <= lanes; n += VECTOR_LANES)
-    weigh_vector(d, lanes, VECTOR_LANES, constant, factor + n, whitened + n, log_weight + n);
-  if (n < lanes)
-    weigh_vector(d, lanes, (size_t)(lanes - n), constant, factor + n, whitened + n, log_weight + n);
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real sum = real_of(constant);
+    for (int i = 0; i < d; i++) {
+      Real y, pivot;
+      real_load(at, 1, whitened + i * lanes, &y);
+      real_load(at, 1, factor + (i * d + i) * lanes, &pivot);
+      sum += 0.5 * y * y - real_log(pivot);
+    }
+    real_store(at, 1, &sum, log_weight);
+  }
 }

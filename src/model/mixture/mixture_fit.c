@@ -19,23 +19,9 @@ typedef struct {
   double *shift, *scale, *z; /* [d], [d], [d, n] */
 } Standardised;
 
-static bool em_coordinate_is_constant(int n, const double *row) {
-  for (int k = 1; k < n; k++)
-    if (row[k] != row[0]) return false;
-  return true;
-}
-
-/* Finds mean and standard deviation of a coordinate. One that does not vary gets a scale of 1: its variance
- * is 0, even if rounding of the mean makes it seem larger. */
-static void mixture_fit_scale(int n, const double *row, double *shift, double *scale) {
-  double variance;
-  linalg_moments(1, n, row, shift, &variance);
-  const bool constant = em_coordinate_is_constant(n, row);
-  if (constant) *shift = row[0];
-  *scale = !constant && variance > 0 ? sqrt(variance) : 1;
-}
-
-/* Creates the standardised samples, sample order[k] at position k (NULL: in their own order). */
+/* Creates the standardised samples, sample order[k] at position k (NULL: in their own order). A coordinate
+ * that does not vary gets a scale of 1: its variance is 0, even if rounding of the mean makes it seem
+ * larger. */
 static Status mixture_fit_standardise(Arena *memory, int d, int n, const double *theta, const int *order,
                                       Standardised *out) {
   *out = (Standardised){.d = d, .n = n};
@@ -43,27 +29,14 @@ static Status mixture_fit_standardise(Arena *memory, int d, int n, const double 
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
   for (size_t i = 0; i < (size_t)d; i++) {
     const double *row = theta + i * (size_t)n;
-    double *z = out->z + i * (size_t)n;
-    mixture_fit_scale(n, row, &out->shift[i], &out->scale[i]);
+    double *z = out->z + i * (size_t)n, variance;
+    bool constant = true;
+    for (int k = 1; k < n && constant; k++) constant = row[k] == row[0];
+    linalg_moments(1, n, row, &out->shift[i], &variance);
+    if (constant) out->shift[i] = row[0];
+    out->scale[i] = !constant && variance > 0 ? sqrt(variance) : 1;
     for (int k = 0; k < n; k++) z[k] = (row[order ? order[k] : k] - out->shift[i]) / out->scale[i];
   }
-  return STATUS_OK;
-}
-
-/* Returns what standardising adds to the log density of a sample. */
-static double standardising_log_jacobian(const Standardised *samples) {
-  double sum = 0;
-  for (int i = 0; i < samples->d; i++) sum -= log(samples->scale[i]);
-  return sum;
-}
-
-/* Fits a single Gaussian by its moments; there is nothing for EM to do. */
-static Status fit_one(Arena *memory, const Standardised *samples, Mixture *out) {
-  const int d = samples->d;
-  TRY(mixture_create(memory, d, 1, out));
-  out->weight[0] = 1;
-  linalg_moments(d, samples->n, samples->z, out->mean, out->covariance);
-  for (int i = 0; i < d; i++) out->covariance[i * (d + 1)] += EM_FLOOR;
   return STATUS_OK;
 }
 
@@ -107,8 +80,11 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
                       "a mixture of %d components needs at least that many samples, but there are %d",
                       components, n);
   TRY(mixture_fit_standardise(&scratch, d, n, theta, NULL, &samples));
-  if (components == 1) {
-    TRY(fit_one(memory, &samples, out));
+  if (components == 1) { /* nothing for EM to do */
+    TRY(mixture_create(memory, d, 1, out));
+    out->weight[0] = 1;
+    linalg_moments(d, n, samples.z, out->mean, out->covariance);
+    for (int i = 0; i < d; i++) out->covariance[i * (d + 1)] += EM_FLOOR;
   } else {
     TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &em));
     TRY(em_fit(memory, &em.data, components, plan, key, run, out, NULL));
@@ -128,18 +104,18 @@ Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int
   return fit_components(memory, d, n, theta, components, &plan, key, run, out);
 }
 
-/* n samples are cut into tenths, which are held out one after another until a thousand samples have been. */
-typedef struct {
-  int count, size;
-} Folds;
+/* Returns the size of the tenths of n samples, which are held out one after another until a thousand samples
+ * have been. */
+int mixture_fold(int n) {
+  const int tenth = n / 10;
+  return tenth < 1 ? 1 : tenth > MIXTURE_MOST_HELD_OUT ? MIXTURE_MOST_HELD_OUT : tenth;
+}
 
-static Folds mixture_folds(int n) {
+int mixture_held_out(int n) {
   enum { ENOUGH = 1000, MOST_FOLDS = 10 };
-  const int tenth = n / 10, size = tenth < 1                       ? 1
-                                   : tenth > MIXTURE_MOST_HELD_OUT ? MIXTURE_MOST_HELD_OUT
-                                                                   : tenth;
-  const int wanted = (ENOUGH + size - 1) / size, most = n < MOST_FOLDS ? n : MOST_FOLDS;
-  return (Folds){.count = wanted < most ? wanted : most, .size = size};
+  const int size = mixture_fold(n), wanted = (ENOUGH + size - 1) / size,
+            most = n < MOST_FOLDS ? n : MOST_FOLDS;
+  return size * (wanted < most ? wanted : most);
 }
 
 /* Candidates, the slowest first, so that ranks end at the same time. */
@@ -168,13 +144,12 @@ int mixture_most(int d) {
 
 bool mixture_candidate_fits(int d, int n, int components) {
   enum { LEAST = 8 };
-  return components == 1 || components * fmax(d + 1.0, LEAST) <= n - mixture_folds(n).size;
+  return components == 1 || components * fmax(d + 1.0, LEAST) <= n - mixture_fold(n);
 }
 
 /* Returns whether the largest candidate may be doubled to this: it needs two samples for each parameter. */
 static bool mixture_may_grow(int d, int n, int components) {
-  return components <= mixture_most(d) &&
-         2.0 * components * (double)em_features(d) <= n - mixture_folds(n).size;
+  return components <= mixture_most(d) && 2.0 * components * (double)em_features(d) <= n - mixture_fold(n);
 }
 
 /* Returns the plan for a candidate. Few components have several optima, while many have a good one close to
@@ -194,13 +169,6 @@ static EmPlan em_plan_candidate(int components, int starts) {
                   .prior_items = 1};
 }
 
-int mixture_fold(int n) { return mixture_folds(n).size; }
-
-int mixture_held_out(int n) {
-  const Folds folds = mixture_folds(n);
-  return folds.count * folds.size;
-}
-
 /* Fits one fold's mixture to the samples outside the fold, from scratch or from its present parameters, and
  * computes density[size], the log density of samples first .. first + size - 1 of the fold. */
 static Status mixture_fit_fold(Arena *memory, const Standardised *samples, int first, int size,
@@ -209,16 +177,18 @@ static Status mixture_fit_fold(Arena *memory, const Standardised *samples, int f
   const int d = samples->d, n = samples->n;
   SCRATCH_ARENA(scratch);
   EmSamples training;
-  double *z;
+  double *z, log_jacobian = 0; /* of standardising */
   ALLOCATE(&scratch, z, d * size);
-  for (int i = 0; i < d; i++)
+  for (int i = 0; i < d; i++) {
     memcpy(z + i * size, samples->z + (size_t)i * (size_t)n + first, (size_t)size * sizeof *z);
+    log_jacobian -= log(samples->scale[i]);
+  }
   TRY(em_samples_create(&scratch, d, n, samples->z, first + size, n - size, components, &training));
   TRY(fit->components == 0 ? em_fit(memory, &training.data, components, plan, key, run, fit, NULL)
                            : em_continue(&training.data, plan, key, run, fit, NULL));
   TRY(mixture_prepare(fit));
   mixture_log_density(fit, size, z, density);
-  for (int k = 0; k < size; k++) density[k] += standardising_log_jacobian(samples);
+  for (int k = 0; k < size; k++) density[k] += log_jacobian;
   return STATUS_OK;
 }
 
@@ -229,22 +199,21 @@ static Status choose_shrinkage(Arena *memory, const Standardised *samples, int c
                                RngKey key, uint32_t run, Mixture *out, double *held_out) {
   enum { COUNT = 5 };
   static const double SHARED[COUNT] = {2048, 256, 32, 4, 0};
-  const Folds folds = mixture_folds(samples->n);
-  const int held = folds.count * folds.size;
+  const int held = mixture_held_out(samples->n), size = mixture_fold(samples->n);
   SCRATCH_ARENA(scratch);
   Mixture *fits;
   double *density, highest = -INFINITY;
   EmPlan trial = *plan;
-  ALLOCATE(&scratch, fits, folds.count);
+  ALLOCATE(&scratch, fits, held / size);
   ALLOCATE(&scratch, density, held);
   TRY(mixture_create(memory, samples->d, components, out));
   for (int k = 0; k < COUNT; k++) {
     double mean = 0;
     trial.shared_items = SHARED[k];
     if (SHARED[k] > 8.0 * samples->n / components) continue;
-    for (int f = 0; f < folds.count; f++)
-      TRY(mixture_fit_fold(&scratch, samples, f * folds.size, folds.size, components, &trial, key, run,
-                           &fits[f], density + f * folds.size));
+    for (int first = 0; first < held; first += size)
+      TRY(mixture_fit_fold(&scratch, samples, first, size, components, &trial, key, run, &fits[first / size],
+                           density + first));
     for (int i = 0; i < held; i++) mean += density[i] / held;
     if (mean < highest) break;
     highest = mean;
@@ -302,7 +271,8 @@ double mixture_try_cost(int d, double n, int components, int starts) {
   const double trials = plan.starts * plan.trial_iterations * fmin(n, plan.trial_items),
                fits =
                    (fmin(plan.finalists, plan.starts) + later) * fmin(ITERATIONS, plan.most_iterations) * n;
-  return mixture_folds((int)n).count * components * em_samples_cost(d, components) * (trials + fits);
+  const int folds = mixture_held_out((int)n) / mixture_fold((int)n);
+  return folds * components * em_samples_cost(d, components) * (trials + fits);
 }
 
 double mixture_try_more_cost(int d, double n, int starts) {

@@ -5,22 +5,6 @@
 /* ---- what a mixture must satisfy to serve as a prior, whether somebody wrote it to a file or it was fitted,
  * so that what is saved can be read */
 
-/* Checks weights, and normalises those that sum to 1 up to the rounding of a float. */
-static Status mixture_check_weights(const char *name, Mixture *mixture) {
-  double sum = 0;
-  for (int c = 0; c < mixture->components; c++) {
-    if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
-      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights must be above 0", name, c,
-                        mixture->weight[c]);
-    sum += mixture->weight[c];
-  }
-  if (fabs(sum - 1) > 1e-6)
-    return status_set(STATUS_INPUT, "%s: the weights sum to %.9g, not to 1", name, sum);
-  bool exact = fabs(sum - 1) <= 1e-14; /* our own files, to be read back bit for bit */
-  for (int c = 0; c < mixture->components && !exact; c++) mixture->weight[c] /= sum;
-  return STATUS_OK;
-}
-
 /* Checks that parameters lie in a range, far wider than any prior needs, in which squares, inverses and
  * ratios of a few of them stay finite. */
 static Status mixture_check_range(const char *name, int c, size_t i, double mean, double variance) {
@@ -62,7 +46,18 @@ static Status mixture_check_component(const char *name, int c, Mixture *mixture)
 }
 
 Status mixture_check(const char *name, Mixture *mixture) {
-  TRY(mixture_check_weights(name, mixture));
+  double sum = 0;
+  for (int c = 0; c < mixture->components; c++) {
+    if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
+      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights must be above 0", name, c,
+                        mixture->weight[c]);
+    sum += mixture->weight[c];
+  }
+  /* Normalises weights that sum to 1 up to the rounding of a float, except for our own files, which are to be
+   * read back bit for bit. */
+  if (fabs(sum - 1) > 1e-6)
+    return status_set(STATUS_INPUT, "%s: the weights sum to %.9g, not to 1", name, sum);
+  for (int c = 0; c < mixture->components && fabs(sum - 1) > 1e-14; c++) mixture->weight[c] /= sum;
   for (int c = 0; c < mixture->components; c++) TRY(mixture_check_component(name, c, mixture));
   return STATUS_OK;
 }
