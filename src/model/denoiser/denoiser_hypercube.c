@@ -123,12 +123,6 @@ static void denoiser_lay_out_tree(int d, int lanes, double *workspace, Tree *tre
   }
 }
 
-static size_t hypercube_workspace(int d) {
-  int rows = d * d + 1;
-  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * vertex_sums(k);
-  return (size_t)rows * DENOISER_LANES;
-}
-
 static void hypercube_moments(const Denoiser *denoiser, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace) {
@@ -157,7 +151,9 @@ Status denoiser_standard(Arena *memory, int d, Denoiser *out) {
 Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out) {
   ASSERT(d <= DENOISER_MOST_VERTICES);
   TRY(denoiser_standard(memory, d, out));
-  out->workspace = hypercube_workspace(d);
+  int rows = d * d + 1; /* of the tree and its precision */
+  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * vertex_sums(k);
+  out->workspace = (size_t)rows * DENOISER_LANES;
   out->moments = hypercube_moments;
   return STATUS_OK;
 }

@@ -63,19 +63,6 @@ static void log_parts(const Isotropic *mixture, double signal, int lanes, const 
   }
 }
 
-/* Replaces the logarithms by pull[c] = responsibility over variance, and computes the log densities. */
-static void find_responsibilities(const Isotropic *mixture, double signal, int lanes,
-                                  double (*part)[CHUNK_LANES], double *log_density) {
-  for (int n = 0; n < lanes; n++) {
-    double top = part[0][n], total = 0;
-    for (int c = 1; c < mixture->components; c++) top = fmax(top, part[c][n]);
-    for (int c = 0; c < mixture->components; c++) total += part[c][n] = exp(fmax(part[c][n] - top, -700));
-    for (int c = 0; c < mixture->components; c++)
-      part[c][n] /= total * (signal * mixture->variance[c] + (1 - signal));
-    log_density[n] = top + log(total);
-  }
-}
-
 /* Computes score = sum_c pull_c (sqrt(signal) m_c - s). */
 SIMD_CLONES
 static void denoiser_isotropic_mixture_score(const Isotropic *mixture, double signal, int lanes,
@@ -96,10 +83,17 @@ static void denoiser_isotropic_mixture_score(const Isotropic *mixture, double si
 
 void denoiser_isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                                 double *log_density, double *score) {
-  double part[ISOTROPIC_COMPONENTS][CHUNK_LANES], total[CHUNK_LANES];
+  const int count = mixture->components;
+  double part[ISOTROPIC_COMPONENTS][CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, signal, lanes, s, part);
-  find_responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
+  for (int n = 0; n < lanes; n++) { /* from logarithms to responsibility over variance */
+    double top = part[0][n], total = 0;
+    for (int c = 1; c < count; c++) top = fmax(top, part[c][n]);
+    for (int c = 0; c < count; c++) total += part[c][n] = exp(fmax(part[c][n] - top, -700));
+    for (int c = 0; c < count; c++) part[c][n] /= total * (signal * mixture->variance[c] + (1 - signal));
+    if (log_density) log_density[n] = top + log(total);
+  }
   if (score) denoiser_isotropic_mixture_score(mixture, signal, lanes, s, part, score);
 }
 

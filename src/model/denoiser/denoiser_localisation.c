@@ -35,17 +35,6 @@ void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *
     for (size_t n = 0; n < row; n++) basis[i * (column + row) + n] = 1;
 }
 
-/* Brings a mean beyond the guard of a chain's states back to it; NaN becomes 0. */
-static void denoiser_guard_mean(int d, int lanes, double *mean, int *lane_fallbacks) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double *x = &mean[i * lanes + n];
-      if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
-      *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
-      lane_fallbacks[n]++;
-    }
-}
-
 /* Clips learned variances, which may be negative. */
 SIMD_CLONES
 static void denoiser_clip_variance(size_t count, double *variance) {
@@ -60,7 +49,12 @@ void denoiser_localisation_moments(Localisation *self, int k, int lanes, const d
   (self->from_mixture ? denoiser->moments_from_mixture
                       : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
                                            self->covariance, lane_fallbacks, self->workspace);
-  denoiser_guard_mean(d, lanes, self->mean, lane_fallbacks);
+  for (int i = 0; i < d * lanes; i++) { /* a mean beyond the guard of a chain's states comes back to it */
+    double *x = &self->mean[i];
+    if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
+    *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
+    lane_fallbacks[i % lanes]++;
+  }
   linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
   denoiser_clip_variance((size_t)d * (size_t)lanes, self->variance);
 }

@@ -2,6 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
+#include "core/matrix_lanes.h"
 #include "core/real.h"
 #include "model/network/network_kernel.h"
 
@@ -83,30 +84,6 @@ static void denoiser_write_inputs(int rows, const double *restrict values, float
     for (int n = 0; n < LANES; n++) x[(size_t)k * x_row + (size_t)n] = (float)values[k * LANES + n];
 }
 
-/* Computes out[d, d, LANES] = A B. */
-SIMD_CLONES
-static void denoiser_matrix_product(int d, const double *restrict a, const double *restrict b,
-                                    double *restrict out) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++) {
-      double sum[LANES] = {0};
-      for (int k = 0; k < d; k++)
-        for (int n = 0; n < LANES; n++) sum[n] += a[(i * d + k) * LANES + n] * b[(k * d + j) * LANES + n];
-      memcpy(out + (i * d + j) * LANES, sum, sizeof sum);
-    }
-}
-
-/* Replaces slope[d, d, LANES] by C_0 plus its symmetric part. */
-SIMD_CLONES
-static void symmetrise_slope(int d, const double *restrict covariance, double *restrict slope) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      double *low = slope + (i * d + j) * LANES, *high = slope + (j * d + i) * LANES;
-      for (int n = 0; n < LANES; n++)
-        low[n] = high[n] = covariance[(i * d + j) * LANES + n] + 0.5 * (low[n] + high[n]);
-    }
-}
-
 /* Computes the network's inputs from U, q and b of LANES lanes and, if `whole`, what else the moments
  * need. */
 SIMD_CLONES
@@ -150,13 +127,6 @@ double denoiser_network_strength(int d, double most_precision, size_t stride, co
   return DENOISER_BINS * sum / (d * log1p(most_precision));
 }
 
-/* Returns w at this strength. */
-static double denoiser_network_share(const DenoiserNetwork *self, double strength) {
-  const double place = fmin(fmax(strength - 0.5, 0), DENOISER_BINS - 1);
-  const int low = (int)place, high = low + 1 < DENOISER_BINS ? low + 1 : low;
-  return self->share[low] + (place - low) * (self->share[high] - self->share[low]);
-}
-
 bool denoiser_network_is_used(const DenoiserNetwork *self) {
   for (int k = 0; k < DENOISER_BINS; k++)
     if (self->share[k] > 0) return true;
@@ -168,17 +138,6 @@ SIMD_CLONES
 static void denoiser_apply_share(int count, const double *restrict share, double *restrict x) {
   for (int k = 0; k < count; k++)
     for (int n = 0; n < LANES; n++) x[k * LANES + n] *= share[n];
-}
-
-/* Counts lanes with an eigenvalue above what the network was trained for, unless it has no share there. */
-static void denoiser_count_untrained(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
-                                     int *lane_fallbacks) {
-  if (self->share[DENOISER_BINS - 1] == 0) return;
-  for (int n = 0; n < lanes; n++) {
-    bool beyond = false;
-    for (int i = 0; i < self->d; i++) beyond |= eigenvalue[i * lanes + n] > self->most_precision;
-    lane_fallbacks[n] += beyond;
-  }
 }
 
 /* Copies to out[d, d, LANES] the columns of the Jacobian that belong to d inputs, from `first` on. */
@@ -194,16 +153,17 @@ static void denoiser_network_covariance(const DenoiserNetwork *self, const doubl
   const size_t count = (size_t)d * (size_t)d * LANES;
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
   denoiser_unpack_jacobian(d, at->jacobian, denoiser_input_count(d) - d, at->slope);
-  denoiser_matrix_product(d, at->slope, at->inverse_root, at->other);
+  matrix_lanes_product(d, LANES, at->slope, at->inverse_root, at->other);
   memcpy(at->slope, at->covariance, count * sizeof *at->slope);
   lanes_add(count, -1, at->shrunk, at->slope);
-  denoiser_matrix_product(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
+  matrix_lanes_product(d, LANES, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
   denoiser_unpack_jacobian(d, at->jacobian, 0, at->slope);
-  denoiser_matrix_product(d, at->slope, at->shrunk, at->other);
+  matrix_lanes_product(d, LANES, at->slope, at->shrunk, at->other);
   lanes_add(count, 1, at->matrix, at->other);
   denoiser_apply_share(d * d, share, at->other);
-  denoiser_matrix_product(d, at->root, at->other, at->slope);
-  symmetrise_slope(d, at->covariance, at->slope);
+  matrix_lanes_product(d, LANES, at->root, at->other, at->slope);
+  matrix_lanes_symmetrise(d, LANES, at->slope);
+  lanes_add(count, 1, at->covariance, at->slope);
 }
 
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
@@ -217,13 +177,21 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
                          workspace);
     return;
   }
-  denoiser_count_untrained(self, lanes, eigenvalue, lane_fallbacks);
+  /* Count lanes with an eigenvalue above what the network was trained for, unless it has no share there. */
+  for (int n = 0; n < lanes && self->share[DENOISER_BINS - 1] > 0; n++) {
+    bool beyond = false;
+    for (int i = 0; i < d; i++) beyond |= eigenvalue[i * lanes + n] > self->most_precision;
+    lane_fallbacks[n] += beyond;
+  }
   denoiser_pad_lanes(d * d, lanes, basis, at.basis);
   denoiser_pad_lanes(d, lanes, eigenvalue, at.eigenvalue);
   denoiser_pad_lanes(d, lanes, vector, at.vector);
-  for (int n = 0; n < LANES; n++)
-    share[n] = denoiser_network_share(
-        self, denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n));
+  for (int n = 0; n < LANES; n++) { /* w */
+    const double strength = denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n),
+                 place = fmin(fmax(strength - 0.5, 0), DENOISER_BINS - 1);
+    const int low = (int)place, high = low + 1 < DENOISER_BINS ? low + 1 : low;
+    share[n] = self->share[low] + (place - low) * (self->share[high] - self->share[low]);
+  }
   denoiser_prepare_inputs(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
   if (slope)
     denoiser_network_covariance(self, share, &at);

@@ -12,24 +12,9 @@
 enum { NODES = DENOISER_LANES, LEVELS = 3 };
 static const double FIRST_PRECISION = 1e-3;
 
-static void prior_gaussian(Normaliser *self) {
-  const int d = self->denoiser->d;
-  denoiser_localisation_no_evidence(d, 1, self->basis, self->eigenvalue, self->vector);
-  self->denoiser->moments(self->denoiser, 1, self->basis, self->eigenvalue, self->vector, self->mean,
-                          self->covariance, self->lane_fallbacks, self->workspace);
-  linalg_eigen_lanes(d, 1, self->covariance, self->basis, self->eigenvalue);
-  self->prior_log_norm = 0;
-  for (int i = 0; i < d; i++) {
-    self->eigenvalue[i] = 1 / fmax(self->eigenvalue[i], 1e-9);
-    self->prior_log_norm += 0.5 * log(self->eigenvalue[i]);
-  }
-  linalg_spectral_lanes(d, 1, self->basis, self->eigenvalue, self->prior_precision);
-  linalg_multiply_lanes(d, 1, self->prior_precision, self->mean, self->prior_vector);
-  for (int i = 0; i < d; i++) self->prior_log_norm -= 0.5 * self->mean[i] * self->prior_vector[i];
-}
-
 Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out) {
-  const size_t d = (size_t)denoiser->d, vector = d * NODES, matrix = d * vector;
+  const int d = denoiser->d;
+  const size_t vector = (size_t)d * NODES, matrix = (size_t)d * vector;
   *out = (Normaliser){.denoiser = denoiser};
   ALLOCATE_ARRAYS(memory, d * d, out->prior_precision, out->precision);
   ALLOCATE(memory, out->prior_vector, d);
@@ -37,7 +22,17 @@ Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Norma
   ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->vector, out->mean, out->centre);
   ALLOCATE(memory, out->lane_fallbacks, NODES);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
-  prior_gaussian(out);
+  denoiser_localisation_no_evidence(d, 1, out->basis, out->eigenvalue, out->vector);
+  denoiser->moments(denoiser, 1, out->basis, out->eigenvalue, out->vector, out->mean, out->covariance,
+                    out->lane_fallbacks, out->workspace);
+  linalg_eigen_lanes(d, 1, out->covariance, out->basis, out->eigenvalue);
+  for (int i = 0; i < d; i++) {
+    out->eigenvalue[i] = 1 / fmax(out->eigenvalue[i], 1e-9);
+    out->prior_log_norm += 0.5 * log(out->eigenvalue[i]);
+  }
+  linalg_spectral_lanes(d, 1, out->basis, out->eigenvalue, out->prior_precision);
+  linalg_multiply_lanes(d, 1, out->prior_precision, out->mean, out->prior_vector);
+  for (int i = 0; i < d; i++) out->prior_log_norm -= 0.5 * out->mean[i] * out->prior_vector[i];
   return STATUS_OK;
 }
 

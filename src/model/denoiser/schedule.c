@@ -33,11 +33,6 @@ static double even_alpha_bar(const ScheduleRule *rule, int t) {
   return snr / (1 + snr);
 }
 
-static double alpha_of(const ScheduleRule *rule, int t) {
-  if (rule->log_snr) return even_alpha_bar(rule, t) / even_alpha_bar(rule, t - 1);
-  return rule->keep_signal ? pow(rule->alpha, 100.0 / rule->stages) : rule->alpha;
-}
-
 Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out) {
   *out = (Schedule){0};
   TRY(schedule_check(rule));
@@ -49,7 +44,9 @@ Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out) {
   out->beta = out->alpha_bar + entries;
   out->beta_tilde = out->beta + entries;
   out->alpha[0] = 1;
-  for (int t = 1; t <= stages; t++) out->alpha[t] = alpha_of(rule, t);
+  const double alpha = rule->keep_signal ? pow(rule->alpha, 100.0 / stages) : rule->alpha;
+  for (int t = 1; t <= stages; t++)
+    out->alpha[t] = rule->log_snr ? even_alpha_bar(rule, t) / even_alpha_bar(rule, t - 1) : alpha;
   return schedule_derive(out);
 }
 

@@ -25,7 +25,6 @@ typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_al
 typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline Vector network_load_vector(const float *from) { return *(const Vector *)from; }
-static inline void network_store_vector(float *to, Vector value) { *(Vector *)to = value; }
 /* Keeps the lanes of `value` for which `switch_` is above zero, and sets the others to zero. */
 static inline Vector relu_mask_vector(Vector value, Vector switch_) {
   return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
@@ -93,11 +92,7 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
     TILE_EACH(sum[i][v] =
                   relu_mask_vector(sum[i][v], network_load_vector(active + i * LANES + v * SIMD_FLOATS)))
   }
-  TILE_EACH(network_store_vector(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
-}
-
-static void network_full_tile(const NetworkProduct *p, int row, int column, int rows) {
-  SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
+  TILE_EACH(*(Vector *)(c + i * p->c_row + v * SIMD_FLOATS) = sum[i][v])
 }
 
 #if defined(__AVX512F__)
@@ -122,7 +117,7 @@ static void network_product(const NetworkProduct *p) {
         network_narrow_tile(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
       else
 #endif
-        network_full_tile(p, row, column, rows);
+        SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
       row += rows;
     }
   }
@@ -331,17 +326,6 @@ static void network_entropy_loss(void *context, int first, const float *y, float
   }
 }
 
-/* Sets the gradients to zero, and puts a column of ones after the inputs, which makes the bias one more
- * weight. */
-static void network_begin_gradient(const NetworkShape *shape, const Layout *at) {
-  for (int l = 0; l < shape->layers; l++) {
-    int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
-    memset(at->transposed[l], 0,
-           (size_t)(LANES + out) * (size_t)columns * sizeof(float)); /* and the gradient behind it */
-    for (int lane = 0; lane < LANES; lane++) at->transposed[l][(size_t)lane * columns + in] = 1.0f;
-  }
-}
-
 /* Adds what 64 lanes contribute to the gradient of layer l, delta [x', 1]. */
 static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
                                  size_t x_row, const float *delta) {
@@ -360,27 +344,19 @@ static void network_add_gradient(const NetworkShape *shape, const Layout *at, in
                                     .add = true});
 }
 
-/* Packs the gradients of the layers in the order of the parameters. */
-static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gradient) {
-  for (int l = 0; l < shape->layers; l++) {
-    int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
-    float *bias = gradient + (size_t)out * in;
-    for (int j = 0; j < out; j++) {
-      const float *row = at->gradient[l] + (size_t)j * columns;
-      memcpy(gradient + (size_t)j * in, row, (size_t)in * sizeof(float));
-      bias[j] = row[in];
-    }
-    gradient = bias + out;
-  }
-}
-
 void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                       size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
                       float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
   ASSERT(lanes % NETWORK_LANES == 0);
-  network_begin_gradient(shape, &at);
+  for (int l = 0; l < shape->layers; l++) {
+    const int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
+    memset(at.transposed[l], 0,
+           (size_t)(LANES + out) * (size_t)columns * sizeof(float)); /* and the gradient behind it */
+    /* A column of ones after the inputs makes the bias one more weight. */
+    for (int lane = 0; lane < LANES; lane++) at.transposed[l][(size_t)lane * columns + in] = 1.0f;
+  }
   for (int lane = 0; lane < lanes; lane += LANES) {
     forward_layers(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
     float *delta = at.delta[0], *next = at.delta[1];
@@ -393,7 +369,16 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
     }
     network_add_gradient(shape, &at, 0, x + lane, x_row, delta);
   }
-  pack_gradient(shape, &at, gradient);
+  for (int l = 0; l < shape->layers; l++) { /* pack in the order of the parameters */
+    const int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
+    float *bias = gradient + (size_t)out * in;
+    for (int j = 0; j < out; j++) {
+      const float *row = at.gradient[l] + (size_t)j * columns;
+      memcpy(gradient + (size_t)j * in, row, (size_t)in * sizeof(float));
+      bias[j] = row[in];
+    }
+    gradient = bias + out;
+  }
 }
 
 /* Returns the mean of a loss over `count` terms, and computes its gradient. */

@@ -14,38 +14,29 @@ static size_t layer_offset(const NetworkShape *shape, int l) {
   return network_parameters(&before);
 }
 
-/* Saves the variables of layer l, such as weight_1(count, units_1, units_0) and bias_1(count, units_1) for l
- * = 0. */
-static Status save_layer(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
-                         int l, int dimension, const int *units) {
-  char weight_name[32], bias_name[32];
-  int weight, bias;
-  size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1];
-  snprintf(weight_name, sizeof weight_name, "weight_%d", l + 1);
-  snprintf(bias_name, sizeof bias_name, "bias_%d", l + 1);
-  TRY(store_variable(file, weight_name, STORE_FLOAT, 3, (int[]){dimension, units[l + 1], units[l]},
-                     "weights of a layer", "1", &weight));
-  TRY(store_variable(file, bias_name, STORE_FLOAT, 2, (int[]){dimension, units[l + 1]}, "biases of a layer",
-                     "1", &bias));
-  const float *from = parameters + layer_offset(shape, l);
-  for (size_t t = 0; t < (size_t)count; t++, from += network_parameters(shape)) {
-    size_t start[] = {t, 0, 0};
-    TRY(store_put_part(file, weight, start, (size_t[]){1, out, in}, from));
-    TRY(store_put_part(file, bias, start, (size_t[]){1, out}, from + in * out));
-  }
-  return STATUS_OK;
-}
-
 Status network_save(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
                     int dimension) {
-  int units[NETWORK_MAX_LAYERS + 1];
+  int units[NETWORK_MAX_LAYERS + 1], weight, bias;
+  char name[32];
   for (int l = 0; l <= shape->layers; l++) {
-    char name[32];
     snprintf(name, sizeof name, "units_%d", l);
     TRY(store_dimension(file, name, (size_t)shape->width[l], &units[l]));
   }
-  for (int l = 0; l < shape->layers; l++)
-    TRY(save_layer(shape, count, parameters, file, l, dimension, units));
+  for (int l = 0; l < shape->layers; l++) {
+    const size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1];
+    const float *from = parameters + layer_offset(shape, l);
+    snprintf(name, sizeof name, "weight_%d", l + 1);
+    TRY(store_variable(file, name, STORE_FLOAT, 3, (int[]){dimension, units[l + 1], units[l]},
+                       "weights of a layer", "1", &weight));
+    snprintf(name, sizeof name, "bias_%d", l + 1);
+    TRY(store_variable(file, name, STORE_FLOAT, 2, (int[]){dimension, units[l + 1]}, "biases of a layer", "1",
+                       &bias));
+    for (size_t t = 0; t < (size_t)count; t++, from += network_parameters(shape)) {
+      size_t start[] = {t, 0, 0};
+      TRY(store_put_part(file, weight, start, (size_t[]){1, out, in}, from));
+      TRY(store_put_part(file, bias, start, (size_t[]){1, out}, from + in * out));
+    }
+  }
   return STATUS_OK;
 }
 
