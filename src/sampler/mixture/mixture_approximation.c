@@ -46,40 +46,29 @@ static double *mixture_posterior_last_vector(const MixtureApproximation *self, i
   return self->last_vector + (size_t)(c * self->prior->d) * (size_t)self->runs + view->first;
 }
 
-/* Sets the precision and vector to start from: those of the previous round, or 0. */
-static void start_evidence(const MixtureApproximation *self, int c, const HistoryView *view, bool warm,
-                           double *precision, double *vector) {
+/* Starts expectation propagation at the mode or, if each run can have at most one new click since the
+ * previous round, where that round ended. */
+void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
+                                double *precision, double *vector, int64_t *fallbacks) {
   const int d = self->prior->d, lanes = view->lanes;
-  if (warm) {
+  const History rows = mixture_approximation_rows(view->history);
+  const HistoryView there = {&rows, 1, view->first, lanes, NULL, NULL};
+  const bool bounded = rows.likelihood->ops == &likelihood_logistic; /* so no site overshoots */
+  lanes_repeat(d * d, lanes, self->prior->precision + c * d * d, self->prior_precision);
+  lanes_repeat(d, lanes, self->prior->information + c * d, self->prior_vector);
+  memset(self->log_scale, 0, (size_t)lanes * sizeof *self->log_scale);
+  if (history_is_filtered(view->history))
+    history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
+  self->empty = rows.rounds == 0;
+  if (warm && !self->empty) {
     lanes_copy(d * d, lanes, mixture_posterior_last_precision(self, c, view), self->runs, precision, lanes);
     lanes_copy(d, lanes, mixture_posterior_last_vector(self, c, view), self->runs, vector, lanes);
   } else {
     memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
     memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
   }
-}
-
-static void mixture_posterior_set_prior(MixtureApproximation *self, int c, const HistoryView *view) {
-  const int d = self->prior->d;
-  lanes_repeat(d * d, view->lanes, self->prior->precision + c * d * d, self->prior_precision);
-  lanes_repeat(d, view->lanes, self->prior->information + c * d, self->prior_vector);
-  memset(self->log_scale, 0, (size_t)view->lanes * sizeof *self->log_scale);
-  if (history_is_filtered(view->history))
-    history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
-}
-
-/* Starts expectation propagation at the mode or, if each run can have at most one new click since the
- * previous round, where that round ended. */
-void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
-                                double *precision, double *vector, int64_t *fallbacks) {
-  const History rows = mixture_approximation_rows(view->history);
-  const HistoryView there = {&rows, 1, view->first, view->lanes, NULL, NULL};
-  const bool bounded = rows.likelihood->ops == &likelihood_logistic; /* so no site overshoots */
-  mixture_posterior_set_prior(self, c, view);
-  start_evidence(self, c, view, warm && rows.rounds > 0, precision, vector);
-  self->empty = rows.rounds == 0;
   if (self->empty) {
-    memset(self->value, 0, (size_t)view->lanes * sizeof *self->value);
+    memset(self->value, 0, (size_t)lanes * sizeof *self->value);
     return;
   }
   if (self->laplace || !warm || !bounded)
@@ -91,8 +80,7 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
     return;
   }
   history_log_likelihood(&there, self->mode, self->value, NULL);
-  linalg_add_quadratic_lanes(self->prior->d, view->lanes, -1, precision, vector, self->mode, self->image,
-                             self->value);
+  linalg_add_quadratic_lanes(d, lanes, -1, precision, vector, self->mode, self->image, self->value);
 }
 
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,

@@ -61,23 +61,19 @@ struct MixturePosterior {
   double *kept; /* [d + 1, n] */
 };
 
-/* Returns the number of candidates per draw. They are weighed by rows, which a filtered history does not
- * keep. */
-static int mixture_posterior_candidates(const Config *options, bool laplace, bool filtered) {
-  if (laplace) return 1;
-  if (!config_is(options, "candidates", "auto")) return (int)config_int(options, "candidates");
-  return filtered ? 1 : CANDIDATES;
-}
-
+/* Returns the options. Candidates are weighed by rows, which a filtered history does not keep. */
 MixtureOptions mixture_posterior_options(const Config *options) {
   if (!options || !config_has(options, "approximation")) return (MixtureOptions){.candidates = CANDIDATES};
   const bool laplace = config_is(options, "approximation", "laplace"),
              keeps = !config_present(options, "memory"),
              filtered = !keeps && config_is(options, "memory", "filtered");
-  return (MixtureOptions){.laplace = laplace,
-                          .candidates = mixture_posterior_candidates(options, laplace, filtered),
-                          .forgets = keeps || filtered,
-                          .keep = keeps ? (int)config_int(options, "memory.keep") : 0};
+  MixtureOptions out = {.laplace = laplace, .candidates = 1, .forgets = keeps || filtered};
+  if (keeps) out.keep = (int)config_int(options, "memory.keep");
+  if (!laplace && !config_is(options, "candidates", "auto"))
+    out.candidates = (int)config_int(options, "candidates");
+  else if (!laplace && !filtered)
+    out.candidates = CANDIDATES;
+  return out;
 }
 
 Status mixture_posterior_check(const Config *options) {
@@ -98,23 +94,6 @@ Status mixture_posterior_check(const Config *options) {
                       "candidates = %d: with memory = filtered there are no rows to weigh candidates by; use "
                       "candidates = 1, or memory {keep: N}",
                       chosen.candidates);
-  return STATUS_OK;
-}
-
-static Status create_approximation(Arena *memory, MixturePosterior *state) {
-  const size_t d = (size_t)state->prior->d, n = CHUNK_LANES;
-  TRY(mixture_approximation_create(memory, state->prior, state->runs, state->options.laplace,
-                                   &state->approximation));
-  if (state->options.forgets) {
-    ALLOCATE(memory, state->forgotten_precision, d * d);
-    ALLOCATE(memory, state->forgotten_vector, d);
-  }
-  if (state->options.candidates == 1) return STATUS_OK;
-  TRY(reservoir_create(memory, CHUNK_LANES, &state->reservoir));
-  ALLOCATE(memory, state->own_precision, d * d * n);
-  ALLOCATE(memory, state->own_vector, d * n);
-  ALLOCATE_ARRAYS(memory, n, state->log_ratio, state->own_offset, state->log_excess);
-  ALLOCATE(memory, state->kept, (d + 1) * n);
   return STATUS_OK;
 }
 
@@ -141,8 +120,18 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->whitened, d * n);
   ALLOCATE(memory, state->draw, (d + 1) * n);
   mixture_evidence_constants(prior, state->constant);
-  return exact ? sampler_precise_create(memory, prior, CHUNK_LANES, &state->precise)
-               : create_approximation(memory, state);
+  if (exact) return sampler_precise_create(memory, prior, CHUNK_LANES, &state->precise);
+  TRY(mixture_approximation_create(memory, prior, runs, options.laplace, &state->approximation));
+  if (options.forgets) {
+    ALLOCATE(memory, state->forgotten_precision, d * d);
+    ALLOCATE(memory, state->forgotten_vector, d);
+  }
+  if (options.candidates == 1) return STATUS_OK;
+  ALLOCATE(memory, state->own_precision, d * d * n);
+  ALLOCATE(memory, state->own_vector, d * n);
+  ALLOCATE_ARRAYS(memory, n, state->log_ratio, state->own_offset, state->log_excess);
+  ALLOCATE(memory, state->kept, (d + 1) * n);
+  return reservoir_create(memory, CHUNK_LANES, &state->reservoir);
 }
 
 void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor) {
@@ -150,14 +139,6 @@ void mixture_posterior_scale_component(MixturePosterior *state, int component, d
 }
 
 /* ---- runs: the evidence and the weight of each component */
-
-/* Turns weight[C, parts] from logarithms into cumulative sums over the components, up to a factor of the
- * part. */
-static void mixture_posterior_sum_weights(int components, int parts, double *largest, double *weight) {
-  double total[CHUNK_LANES];
-  lanes_exponentiate(components, parts, weight, largest, total);
-  for (int k = parts; k < components * parts; k++) weight[k] += weight[k - parts];
-}
 
 /* Returns Lambda (and the next function b) of a component. */
 static double *mixture_posterior_precision(const MixturePosterior *state, int c) {
@@ -205,25 +186,6 @@ static void mixture_posterior_set_evidence(MixturePosterior *state, const Histor
   state->beyond = sampler_precise_find(state->precise, view);
 }
 
-/* Computes state->factor[d, d, lanes] = P_c and state->whitened[d, lanes] = h_c, from evidence that all
- * components share or that is approximated here. */
-static void mixture_posterior_condition(MixturePosterior *state, int c, const HistoryView *view, bool warm,
-                                        int64_t *fallbacks) {
-  const int lanes = view->lanes, entries = state->prior->d * lanes, squares = state->prior->d * entries;
-  MixtureApproximation *own = &state->approximation;
-  if (state->exact) {
-    mixture_evidence_add(state->prior, c, lanes, state->precision, state->vector, state->factor,
-                         state->whitened);
-    return;
-  }
-  mixture_approximation_find(own, c, view, warm, mixture_posterior_precision(state, c),
-                             mixture_posterior_vector(state, c), fallbacks);
-  for (int k = 0; k < squares; k++)
-    state->factor[k] = own->prior_precision[k] + mixture_posterior_precision(state, c)[k];
-  for (int k = 0; k < entries; k++)
-    state->whitened[k] = own->prior_vector[k] + mixture_posterior_vector(state, c)[k];
-}
-
 /* Adds the number of jitters of the lanes to their fallbacks, except for runs in square-root form. */
 static void mixture_posterior_count_jitters(const MixturePosterior *state, const HistoryView *runs,
                                             const HistoryView *view, int64_t *fallbacks) {
@@ -239,34 +201,30 @@ static void mixture_posterior_count_jitters(const MixturePosterior *state, const
 static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm, bool rewards,
                              MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
+  MixtureApproximation *own = &state->approximation;
   const int d = prior->d, lanes = view->lanes;
   if (state->exact) mixture_posterior_set_evidence(state, view);
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
     double *log_weight = state->weight + c * lanes;
-    mixture_posterior_condition(state, c, view, warm, fallbacks);
+    double *precision = mixture_posterior_precision(state, c), *vector = mixture_posterior_vector(state, c);
+    if (state->exact) {
+      mixture_evidence_add(prior, c, lanes, precision, vector, state->factor, state->whitened);
+    } else {
+      mixture_approximation_find(own, c, view, warm, precision, vector, fallbacks);
+      lanes_sum((size_t)(d * d * lanes), own->prior_precision, precision, state->factor);
+      lanes_sum((size_t)(d * lanes), own->prior_vector, vector, state->whitened);
+    }
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
     if (!state->exact)
-      mixture_approximation_weigh(&state->approximation, lanes, state->constant[c], log_weight,
-                                  state->offset + c * lanes);
+      mixture_approximation_weigh(own, lanes, state->constant[c], log_weight, state->offset + c * lanes);
     if (state->beyond) sampler_precise_weigh(state->precise, c, rewards, log_weight);
     if (moments && c >= moments->first && c < moments->end)
       mixture_posterior_add_moments(state, c, lanes, moments);
   }
   mixture_posterior_count_jitters(state, view, view, fallbacks);
-}
-
-/* Prepares what the draws of the runs of `view` need: evidence, and sums of weights. */
-static void mixture_posterior_prepare(MixturePosterior *state, const HistoryView *view, bool warm,
-                                      int64_t *fallbacks) {
-  if (state->prior->components == 1 && state->exact) {
-    mixture_posterior_set_evidence(state, view);
-    return;
-  }
-  weigh_components(state, view, warm, false, NULL, fallbacks);
-  mixture_posterior_sum_weights(state->prior->components, view->lanes, state->largest, state->weight);
 }
 
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
@@ -313,19 +271,6 @@ static void mixture_posterior_copy_column(int rows, int n, int lanes, const doub
   for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * parts + r] + (plus ? plus[i] : 0);
 }
 
-/* Adds what a run has forgotten to P_c and h_c of its component c, in lane n. */
-static void mixture_posterior_add_forgotten(MixturePosterior *state, const History *history, int run, int c,
-                                            int n, int lanes) {
-  const int d = state->prior->d;
-  const HistoryView view = {history, 1, run, 1, NULL, NULL};
-  double log_scale;
-  memset(state->forgotten_precision, 0, (size_t)(d * d) * sizeof(double));
-  memset(state->forgotten_vector, 0, (size_t)d * sizeof(double));
-  history_forgotten(&view, c, state->forgotten_precision, state->forgotten_vector, &log_scale);
-  for (int i = 0; i < d * d; i++) state->factor[i * lanes + n] += state->forgotten_precision[i];
-  for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += state->forgotten_vector[i];
-}
-
 /* Picks the component that each lane draws from and gathers its P_c and h_c, and for candidates its evidence.
  * The M draws of a run are adjacent lanes. */
 static void mixture_posterior_gather_drawn(MixturePosterior *state, const HistoryView *runs,
@@ -344,24 +289,19 @@ static void mixture_posterior_gather_drawn(MixturePosterior *state, const Histor
                                   state->factor);
     mixture_posterior_copy_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
     if (state->exact) continue;
-    if (state->options.forgets)
-      mixture_posterior_add_forgotten(state, view->history, runs->first + r, c, n, lanes);
+    if (state->options.forgets) { /* adds it to P_c and h_c */
+      const HistoryView run = {view->history, 1, runs->first + r, 1, NULL, NULL};
+      double log_scale, *forgotten = state->forgotten_precision, *forgotten_vector = state->forgotten_vector;
+      memset(forgotten, 0, (size_t)(d * d) * sizeof *forgotten);
+      memset(forgotten_vector, 0, (size_t)d * sizeof *forgotten_vector);
+      history_forgotten(&run, c, forgotten, forgotten_vector, &log_scale);
+      for (int i = 0; i < d * d; i++) state->factor[i * lanes + n] += forgotten[i];
+      for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += forgotten_vector[i];
+    }
     if (state->options.candidates == 1) continue;
     mixture_posterior_copy_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
     mixture_posterior_copy_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
     state->own_offset[n] = state->offset[c * parts + r];
-  }
-}
-
-/* Redraws state->draw in square-root form for the runs that need it, from the same normals z[d, lanes]. */
-static void draw_precisely(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
-                           double *z) {
-  const int d = state->prior->d, lanes = view->lanes;
-  for (int n = 0; n < lanes; n++) {
-    const int r = (view->first + n) / view->draws - runs->first, c = state->component[n];
-    for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
-    if (sampler_precise_takes(state->precise, r))
-      sampler_precise_draw(state->precise, r, c, lanes, n, z, state->draw);
   }
 }
 
@@ -407,7 +347,12 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
       state->draw[i * lanes + n] =
           state->whitened[i * lanes + n] + state->draw[i * lanes + n] * state->shrink[state->component[n]];
   linalg_backward_lanes(d, lanes, state->factor, state->draw);
-  if (state->beyond) draw_precisely(state, runs, view, z);
+  for (int n = 0; n < lanes && state->beyond; n++) { /* again, where it needs square-root form */
+    const int r = (view->first + n) / view->draws - runs->first, c = state->component[n];
+    for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
+    if (sampler_precise_takes(state->precise, r))
+      sampler_precise_draw(state->precise, r, c, lanes, n, z, state->draw);
+  }
 }
 
 /* Sets state->draw to one of the candidates of each lane, and state->component to its component. */
@@ -466,9 +411,17 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
   const bool follows = draws == 1 && !state->exact;
   if (state->options.candidates > 1) state->approximation.ep.tolerance = WEIGHED_TOLERANCE;
   const bool warm = follows && mixture_posterior_is_warm(state, history);
+  const int components = state->prior->components;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const HistoryView runs = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
-    mixture_posterior_prepare(state, &runs, warm, fallbacks);
+    if (components == 1 && state->exact) {
+      mixture_posterior_set_evidence(state, &runs);
+    } else { /* weights become cumulative sums over the components, up to a factor of the run */
+      double total[CHUNK_LANES], *weight = state->weight;
+      weigh_components(state, &runs, warm, false, NULL, fallbacks);
+      lanes_exponentiate(components, runs.lanes, weight, state->largest, total);
+      for (int k = runs.lanes; k < components * runs.lanes; k++) weight[k] += weight[k - runs.lanes];
+    }
     if (follows) keep_approximations(state, &runs);
     mixture_posterior_draw_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
   }
