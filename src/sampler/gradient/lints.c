@@ -52,32 +52,26 @@ static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) 
   return STATUS_OK;
 }
 
-static void lints_sampler_forget_rows(Lints *self, int run) {
-  const int d = self->linear.d, runs = self->linear.runs;
-  for (int i = 0; i < d; i++) self->vector[i * runs + run] = 0;
-  for (int i = 0; i < d * d; i++) self->precision[i * runs + run] = 0;
-  self->rows[run] = 0;
-}
-
-/* Adds the next observation of a run. */
-static void lints_sampler_add_row(Lints *self, const History *history, int run) {
-  const int d = self->linear.d, runs = self->linear.runs;
-  const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
-  const double y = history_observation(history, run, self->rows[run]++, 1, self->phi);
-  for (int i = 0; i < d; i++) {
-    const double phi = weight * self->phi[i];
-    self->vector[i * runs + run] += phi * y;
-    for (int j = 0; j < d; j++) self->precision[(i * d + j) * runs + run] += phi * self->phi[j];
-  }
-}
-
 /* Returns the history as a linear model sees it. */
 static const History *lints_linear_history(Lints *self, const History *history) {
+  const int d = self->linear.d, runs = self->linear.runs;
   if (likelihood_is_conjugate(history->likelihood)) return history;
+  const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);
-    if (self->rows[run] > total) lints_sampler_forget_rows(self, run);
-    while (self->rows[run] < total) lints_sampler_add_row(self, history, run);
+    if (self->rows[run] > total) {
+      for (int i = 0; i < d; i++) self->vector[i * runs + run] = 0;
+      for (int i = 0; i < d * d; i++) self->precision[i * runs + run] = 0;
+      self->rows[run] = 0;
+    }
+    while (self->rows[run] < total) {
+      const double y = history_observation(history, run, self->rows[run]++, 1, self->phi);
+      for (int i = 0; i < d; i++) {
+        const double phi = weight * self->phi[i];
+        self->vector[i * runs + run] += phi * y;
+        for (int j = 0; j < d; j++) self->precision[(i * d + j) * runs + run] += phi * self->phi[j];
+      }
+    }
   }
   history_set_evidence(&self->linear, history->rounds, 1, self->precision, self->vector);
   self->linear.temper = history->temper;

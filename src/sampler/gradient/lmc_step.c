@@ -74,36 +74,24 @@ INLINE Real feel_good_factor(int d, const Real *theta, Real pull) {
 
 /* ---- the guard */
 
-/* Brings coordinate i back within the guard, or to the start's mean if it is not finite. Returns whether it
- * was beyond. */
-static inline bool lmc_step_guard_coordinate(const Potential *potential, int i, double *x) {
-  const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
-  const double away = *x - middle;
-  if (isfinite(away) && fabs(away) <= limit) return false;
-  *x = isfinite(away) ? middle + copysign(limit, away) : middle;
-  return true;
-}
-
-/* Brings lanes first .. first + count - 1 of the view back within the guard; coordinate i of lane first + k
- * is theta[i stride + k]. */
+/* Brings lanes first .. first + count - 1 of the view back within the guard, or to the start's mean where
+ * they are not finite; coordinate i of lane first + k is theta[i stride + k]. */
 static void lmc_step_guard(const Potential *potential, int first, int count, int stride, double *theta,
                            int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
-  for (int i = 0; i < potential->d; i++)
-    for (int k = 0; k < count; k++)
-      if (lmc_step_guard_coordinate(potential, i, &theta[i * stride + k]))
-        fallbacks[(view->first + first + k) / view->draws]++;
+  for (int i = 0; i < potential->d; i++) {
+    const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
+    for (int k = 0; k < count; k++) {
+      double *x = &theta[i * stride + k], away = *x - middle;
+      if (isfinite(away) && fabs(away) <= limit) continue;
+      *x = isfinite(away) ? middle + copysign(limit, away) : middle;
+      fallbacks[(view->first + first + k) / view->draws]++;
+    }
+  }
 }
 
 /* ---- a quadratic potential: a vector of chains makes all its steps before the next one starts, so that its
  * matrices stay in the first-level cache */
-
-/* Returns whether such steps apply: not to one large matrix, and not in z with the feel-good term, which
- * needs theta. */
-static bool lmc_step_is_quadratic(const LmcStep *work, const Potential *potential) {
-  return work->normals && !(work->feel_good > 0 && potential->root) &&
-         !linalg_is_single(work->d, potential->view.lanes);
-}
 
 /* A vector of chains: P, b, theta and P theta. */
 typedef struct {
@@ -170,23 +158,6 @@ static void lmc_step_on_quadratic(LmcStep *work, Potential *potential, RngLanes 
 
 /* ---- any potential */
 
-/* Returns the point at which the rule `lambda_max` takes the curvature: theta = 0, where that of logistic
- * rewards is largest, or with a network the chain itself, the only place where the curvature is known. */
-static const double *lmc_step_curvature_reference(LmcStep *work, const Potential *potential,
-                                                  const double *theta) {
-  if (potential->network) return theta;
-  memset(work->gradient, 0, (size_t)(work->d * potential->view.lanes) * sizeof *work->gradient);
-  return work->gradient;
-}
-
-/* Moves to theta - h g + sqrt(2 h) z. */
-static void lmc_step_move(int d, int lanes, const double *restrict h, const double *restrict g,
-                          const double *restrict z, double *restrict theta) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
-}
-
 /* Makes the updates of a round. Each computes the Hessian, unless the rewards are Gaussian with a linear
  * mean, so that it is known, or the mean is a network, whose Hessian would cost more than the updates. */
 static void lmc_step_on_any(LmcStep *work, Potential *potential, RngLanes *rng, double *theta,
@@ -198,14 +169,25 @@ static void lmc_step_on_any(LmcStep *work, Potential *potential, RngLanes *rng, 
     if (work->feel_good > 0) feel_good_subtract(potential, work->pull, theta, work->normal, work->gradient);
     step_size_choose(&work->step, potential, work->gradient, hessian, NULL, NULL, work->h, fallbacks);
     rng_lanes_normal(rng, d, work->normal);
-    lmc_step_move(d, lanes, work->h, work->gradient, work->normal, theta);
+    for (int i = 0; i < d; i++) /* to theta - h g + sqrt(2 h) z */
+      for (int n = 0; n < lanes; n++) {
+        const int at = i * lanes + n;
+        theta[at] +=
+            special_two_products(sqrt(2 * work->h[n]), work->normal[at], -work->h[n], work->gradient[at]);
+      }
     lmc_step_guard(potential, 0, lanes, lanes, theta, fallbacks);
   }
 }
 
 void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *theta, int64_t *fallbacks) {
-  step_size_begin(&work->step, potential, lmc_step_curvature_reference(work, potential, theta));
+  const int d = work->d, lanes = potential->view.lanes;
+  /* One large matrix is no job for vectors, and in z the feel-good term needs theta. */
+  const bool quadratic =
+      work->normals && !(work->feel_good > 0 && potential->root) && !linalg_is_single(d, lanes);
+  /* The rule `lambda_max` takes the curvature at theta = 0, where that of logistic rewards is largest, or
+   * with a network at the chain itself, the only place where the curvature is known. */
+  memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);
+  step_size_begin(&work->step, potential, potential->network ? theta : work->gradient);
   if (work->feel_good > 0) feel_good_begin(potential, work->feel_good, work->pull);
-  (lmc_step_is_quadratic(work, potential) ? lmc_step_on_quadratic : lmc_step_on_any)(work, potential, rng,
-                                                                                     theta, fallbacks);
+  (quadratic ? lmc_step_on_quadratic : lmc_step_on_any)(work, potential, rng, theta, fallbacks);
 }

@@ -4,30 +4,18 @@
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "sampler/cost.h"
+#include "sampler/mixture/moments.h"
 
 #include <string.h>
 
 /* Draws from which the mean and covariance of a prior without a closed form are computed. */
 enum { MOMENT_DRAWS = 1024 };
 
-static Status potential_draw_prior_moments(const SamplerSetup *setup, double *mean, double *covariance) {
-  SCRATCH_ARENA(scratch);
-  const Prior *prior = setup->prior;
-  RngLanes rng = {
-      .key = rng_key(setup->seed, RNG_PRIOR_MOMENTS), .draws = MOMENT_DRAWS, .lanes = MOMENT_DRAWS};
-  double *theta;
-  ALLOCATE(&scratch, theta, (size_t)prior->d * MOMENT_DRAWS);
-  prior->ops->sample(prior, &rng, theta);
-  linalg_moments(prior->d, MOMENT_DRAWS, theta, mean, covariance);
-  return STATUS_OK;
-}
-
 static Status potential_set_start(Potential *potential, const SamplerSetup *setup) {
   const size_t d = (size_t)potential->d;
-  if (setup->prior->mixture)
-    mixture_moments(setup->prior->mixture, potential->start_mean, potential->start_root);
-  else
-    TRY(potential_draw_prior_moments(setup, potential->start_mean, potential->start_root));
+  const RngLanes rng = {
+      .key = rng_key(setup->seed, RNG_PRIOR_MOMENTS), .draws = MOMENT_DRAWS, .lanes = MOMENT_DRAWS};
+  TRY(moments_of_prior(setup->prior, rng, potential->start_mean, potential->start_root));
   const double shrink = 1 / sqrt(potential->prior_weight);
   for (size_t i = 0; i < d; i++)
     potential->start_deviation[i] = shrink * sqrt(potential->start_root[i * (d + 1)]);
@@ -61,21 +49,6 @@ static Status potential_set_stiffest(Potential *potential) {
   return STATUS_OK;
 }
 
-static void potential_set_weights(const SamplerSetup *setup, Potential *out) {
-  const double lambda = config_real(setup->options, "lambda"), noise = likelihood_noise(setup->likelihood);
-  const double variance = noise * noise;
-  if (config_is(setup->options, "eta", "auto")) {
-    out->prior_weight = lambda;
-    out->likelihood_weight = 1;
-    out->eta = 1;
-    out->unit = 1 / variance;
-  } else {
-    out->eta = out->unit = config_real(setup->options, "eta");
-    out->prior_weight = out->eta * lambda;
-    out->likelihood_weight = out->eta * variance;
-  }
-}
-
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out) {
   const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
   *out = (Potential){.d = setup->prior->d,
@@ -85,7 +58,16 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
                      .conjugate = likelihood_is_conjugate(setup->likelihood),
                      .network = likelihood_has_network(setup->likelihood),
                      .self_concordance = setup->likelihood->ops->self_concordance};
-  potential_set_weights(setup, out);
+  const double lambda = config_real(setup->options, "lambda"), noise = likelihood_noise(setup->likelihood);
+  const double variance = noise * noise;
+  if (config_is(setup->options, "eta", "auto")) {
+    out->eta = out->likelihood_weight = 1;
+    out->unit = 1 / variance;
+  } else {
+    out->eta = out->unit = config_real(setup->options, "eta");
+    out->likelihood_weight = out->eta * variance;
+  }
+  out->prior_weight = out->eta * lambda;
   if (out->closed_prior) {
     out->prior_precision = setup->prior->mixture->precision;
     out->prior_information = setup->prior->mixture->information;
@@ -112,24 +94,11 @@ static void potential_pull_back(Potential *potential, int lanes, double *matrix,
 }
 
 /* Sets the start to the tempered prior, N(A^-1 m, I / prior_weight). */
-static void potential_whiten_set_start(Potential *potential) {
-  const int d = potential->d;
-  const double shrink = 1 / sqrt(potential->prior_weight);
-  linalg_multiply_shared(d, 1, false, potential->inverse_root, potential->start_mean, potential->white_mean);
-  memcpy(potential->start_mean, potential->white_mean, (size_t)d * sizeof(double));
-  for (int i = 0; i < d; i++) potential->start_deviation[i] = shrink;
-  for (int i = 0; i < d * d; i++) {
-    const bool diagonal = i % (d + 1) == 0;
-    potential->white_precision[i] = diagonal;
-    potential->start_root[i] = diagonal ? shrink : 0;
-    potential->start_inverse[i] = diagonal ? 1 / shrink : 0;
-  }
-}
-
 Status potential_whiten(Arena *memory, Potential *potential) {
   const size_t d = (size_t)potential->d, vector = d * (size_t)potential->capacity;
   const size_t chunk = d * CHUNK_LANES; /* of draws, which may have more lanes than updates take at once */
   const Mixture *prior = potential->prior->mixture;
+  const double shrink = 1 / sqrt(potential->prior_weight);
   if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
   ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, potential->white_precision);
   ALLOCATE(memory, potential->white_mean, d);
@@ -138,7 +107,16 @@ Status potential_whiten(Arena *memory, Potential *potential) {
   memcpy(potential->root, prior->cholesky, d * d * sizeof(double));
   memcpy(potential->inverse_root, prior->cholesky, d * d * sizeof(double));
   linalg_invert_triangle(potential->d, potential->inverse_root);
-  potential_whiten_set_start(potential);
+  linalg_multiply_shared(potential->d, 1, false, potential->inverse_root, potential->start_mean,
+                         potential->white_mean);
+  memcpy(potential->start_mean, potential->white_mean, d * sizeof(double));
+  for (size_t i = 0; i < d; i++) potential->start_deviation[i] = shrink;
+  for (size_t i = 0; i < d * d; i++) {
+    const bool diagonal = i % (d + 1) == 0;
+    potential->white_precision[i] = diagonal;
+    potential->start_root[i] = diagonal ? shrink : 0;
+    potential->start_inverse[i] = diagonal ? 1 / shrink : 0;
+  }
   potential->prior_precision = potential->white_precision;
   potential->prior_information = potential->white_mean;
   return STATUS_OK;
@@ -214,17 +192,6 @@ bool potential_is_quadratic(const Potential *potential) {
   return potential->closed_prior && potential->conjugate;
 }
 
-/* Adds the part of the rows to gradient and hessian; if hessian is NULL, to the gradient alone, which is a
- * cheaper pass. */
-static void potential_add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
-  const int d = potential->d, lanes = potential->view.lanes;
-  potential_rows(potential, theta, potential->slope, hessian ? potential->curvature : NULL);
-  lanes_add((size_t)d * (size_t)lanes, -potential->likelihood_weight, potential->slope, gradient);
-  if (hessian)
-    lanes_add((size_t)d * (size_t)d * (size_t)lanes, potential->likelihood_weight, potential->curvature,
-              hessian);
-}
-
 /* Computes the derivatives with a network, whose prior is N(0, I). */
 static void potential_network_derivatives(Potential *potential, const double *theta, double *gradient,
                                           double *hessian) {
@@ -242,13 +209,18 @@ static void potential_network_derivatives(Potential *potential, const double *th
     for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
 }
 
-/* Adds what is not quadratic to gradient and hessian; if hessian is NULL, to the gradient alone. */
+/* Adds what is not quadratic to gradient and hessian; if hessian is NULL, to the gradient alone, by cheaper
+ * passes over the rows. */
 static void potential_add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
                                            double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   const size_t vector = (size_t)d * (size_t)lanes;
   double *curvature = hessian ? potential->curvature : NULL;
-  if (!history_is_quadratic(potential->view.history)) potential_add_rows(potential, theta, gradient, hessian);
+  if (!history_is_quadratic(potential->view.history)) {
+    potential_rows(potential, theta, potential->slope, curvature);
+    lanes_add(vector, -potential->likelihood_weight, potential->slope, gradient);
+    if (hessian) lanes_add((size_t)d * vector, potential->likelihood_weight, curvature, hessian);
+  }
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, lanes, theta, potential->score, curvature);
   lanes_add(vector, -potential->prior_weight, potential->score, gradient);
@@ -314,17 +286,12 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
 }
 
-/* Returns the cost of a network's float32 passes, including the Gauss-Newton Hessian if `hessian` is set. */
-static double potential_network_cost(const SamplerWork *work, bool hessian) {
-  const double p = work->weights, lanes = NETWORK_LANES;
-  return p * ceil(work->rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
-}
-
-/* Returns the cost. The Jacobian of a learned score takes a pass back for each coordinate; that of a mixture
- * is computed together with its score. */
+/* Returns the cost. The passes of a network are in float32, with the Gauss-Newton Hessian if `hessian` is
+ * set. The Jacobian of a learned score takes a pass back for each coordinate; that of a mixture is computed
+ * together with its score. */
 double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
-  const double d = work->d;
-  if (work->weights > 0) return potential_network_cost(work, hessian);
+  const double d = work->d, p = work->weights;
+  if (p > 0) return p * ceil(work->rows / NETWORK_LANES) * NETWORK_LANES * (hessian ? 0.3 * p : 1);
   const double rows = cost_rows(work, lanes, hessian), score = cost_share(lanes) * cost_score(work, lanes);
   if (work->components == 1) return rows;
   if (!hessian) return rows + score;

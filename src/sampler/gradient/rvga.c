@@ -53,29 +53,23 @@ typedef struct {
   double alpha0, nu0; /* under q_{t-1} */
 } Scalar;
 
-/* Computes E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
-static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
-  double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
-  for (int k = 0; k < NODES; k++) {
-    u[k] = fmax(-700, fmin(700, alpha + sqrt(nu) * scalar->self->node[k]));
-    y[k] = scalar->y;
-  }
-  scalar->likelihood->ops->derivatives(scalar->likelihood, NODES, y, u, slopes, curvatures);
-  *slope = *curvature = 0;
-  for (int k = 0; k < NODES; k++) {
-    *slope += scalar->tempering * scalar->self->weight[k] * slopes[k];
-    *curvature -= scalar->tempering * scalar->self->weight[k] * curvatures[k];
-  }
-}
-
-/* Solves for alpha given nu: alpha - alpha_0 - nu_0 E[l'] increases in alpha, with slope 1 + nu_0 E[-l''].
- * Uses Newton's method from *alpha, with steps so short that the curvature changes little along each. */
+/* Solves for alpha given nu, and returns E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu): alpha - alpha_0 - nu_0
+ * E[l'] increases in alpha, with slope 1 + nu_0 E[-l'']. Uses Newton's method from *alpha, with steps so
+ * short that the curvature changes little along each. */
 static void rvga_solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope,
                              double *curvature) {
   enum { ITERATIONS = 100 };
   const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
-  for (int k = 0; k < ITERATIONS; k++) {
-    rvga_expect(scalar, *alpha, nu, slope, curvature);
+  double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
+  for (int k = 0; k < NODES; k++) y[k] = scalar->y;
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+    for (int k = 0; k < NODES; k++) u[k] = fmax(-700, fmin(700, *alpha + sqrt(nu) * scalar->self->node[k]));
+    scalar->likelihood->ops->derivatives(scalar->likelihood, NODES, y, u, slopes, curvatures);
+    *slope = *curvature = 0;
+    for (int k = 0; k < NODES; k++) {
+      *slope += scalar->tempering * scalar->self->weight[k] * slopes[k];
+      *curvature -= scalar->tempering * scalar->self->weight[k] * curvatures[k];
+    }
     double step = (scalar->alpha0 + scalar->nu0 * *slope - *alpha) / (1 + scalar->nu0 * *curvature);
     step = fmax(-longest, fmin(longest, step));
     *alpha += step;

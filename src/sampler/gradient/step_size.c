@@ -76,19 +76,6 @@ static void step_size_keep_stable(StepSize *step, int d, int lanes, const double
   step_size_shorten(lanes, limit, step->checked, h, step->shortened);
 }
 
-/* Shortens h to the part of the step that can be trusted (potential_trust). */
-static void step_size_keep_trusted(StepSize *step, Potential *potential, const double *gradient, double *h) {
-  const int d = potential->d, lanes = potential->view.lanes;
-  if (potential->self_concordance == 0) return;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
-  potential_trust(potential, step->trial, step->checked);
-  for (int n = 0; n < lanes; n++) {
-    h[n] *= step->checked[n];
-    if (step->checked[n] < 1) step->shortened[n] = 1;
-  }
-}
-
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
                       const double *factor, const double *factor_bound, double *h, int64_t *fallbacks) {
   const int d = potential->d, lanes = potential->view.lanes;
@@ -106,7 +93,15 @@ void step_size_choose(StepSize *step, Potential *potential, const double *gradie
     memcpy(step->checked, factor_bound, (size_t)lanes * sizeof *factor_bound);
     step_size_keep_stable(step, d, lanes, factor, true, 1, h);
   }
-  step_size_keep_trusted(step, potential, gradient, h);
+  if (potential->self_concordance > 0) { /* keeps to the part of the step that can be trusted */
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
+    potential_trust(potential, step->trial, step->checked);
+    for (int n = 0; n < lanes; n++) {
+      h[n] *= step->checked[n];
+      if (step->checked[n] < 1) step->shortened[n] = 1;
+    }
+  }
   if (step->by_curvature) return;
   for (int n = 0; n < lanes; n++)
     if (step->shortened[n] > 0) fallbacks[(view->first + n) / view->draws]++;

@@ -84,31 +84,27 @@ static void vits_update(Sampler *sampler, const History *history, int round, int
   }
 }
 
-/* Copies lane `from` of `total` to lane n of the draws. */
-static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
-  const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
+/* Returns the Gaussian of one of `total` lanes: a column of arrays that have *lanes lanes. */
+static VitsGaussian vits_lane(const Vits *self, int d, int total, int lane, int *lanes) {
+  const int first = lane / self->width * self->width, place = lane - first;
   const VitsGaussian q = vits_chunk_gaussians(self, d, first);
-  lanes_copy(d, 1, q.mean + from - first, from_lanes, self->drawn.mean + n, lanes);
-  lanes_copy(d * d, 1, q.root + from - first, from_lanes, self->drawn.root + n, lanes);
-}
-
-static void vits_carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_lane) {
-  const Vits *source = from->state, *target = to->state;
-  const int d = from->d, width = source->width;
-  const int first = from_lane / width * width, place = to_lane / width * width;
-  const int lanes = chunk_size(from->setup.runs * source->components, first, source->width),
-            to_lanes = chunk_size(to->setup.runs * target->components, place, target->width);
-  const VitsGaussian q = vits_chunk_gaussians(source, d, first), p = vits_chunk_gaussians(target, d, place);
-  lanes_copy(d, 1, q.mean + from_lane - first, lanes, p.mean + to_lane - place, to_lanes);
-  lanes_copy(d * d, 1, q.root + from_lane - first, lanes, p.root + to_lane - place, to_lanes);
-  lanes_copy(d * d, 1, q.inverse + from_lane - first, lanes, p.inverse + to_lane - place, to_lanes);
-  target->weight[to_lane] = source->weight[from_lane];
+  *lanes = chunk_size(total, first, self->width);
+  return (VitsGaussian){q.mean + place, q.root + place, q.inverse + place};
 }
 
 static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
-  const int components = ((const Vits *)from->state)->components;
-  for (int j = 0; j < components; j++)
-    vits_carry_lane(from, from_run * components + j, to, to_run * components + j);
+  const Vits *source = from->state, *target = to->state;
+  const int d = from->d, components = source->components;
+  for (int j = 0; j < components; j++) {
+    const int lane = from_run * components + j, to_lane = to_run * components + j;
+    int n, m;
+    const VitsGaussian q = vits_lane(source, d, from->setup.runs * components, lane, &n),
+                       p = vits_lane(target, d, to->setup.runs * components, to_lane, &m);
+    lanes_copy(d, 1, q.mean, n, p.mean, m);
+    lanes_copy(d * d, 1, q.root, n, p.root, m);
+    lanes_copy(d * d, 1, q.inverse, n, p.inverse, m);
+    target->weight[to_lane] = source->weight[lane];
+  }
 }
 
 static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
@@ -123,7 +119,10 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
     for (int n = 0; n < chunk.lanes && !in_place; n++) {
       const int first = (chunk.first + n) / draws * components,
                 picked = first + lanes_pick(components, 1, self->weight + first, self->uniform[n]);
-      vits_gather(self, d, history->runs * components, picked, chunk.lanes, n);
+      int lanes;
+      const VitsGaussian q = vits_lane(self, d, history->runs * components, picked, &lanes);
+      lanes_copy(d, 1, q.mean, lanes, self->drawn.mean + n, chunk.lanes);
+      lanes_copy(d * d, 1, q.root, lanes, self->drawn.root + n, chunk.lanes);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
     vits_place(d, chunk.lanes, in_place ? vits_chunk_gaussians(self, d, chunk.first) : self->drawn,
@@ -188,33 +187,23 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost of an update of one Gaussian without the derivatives of the potential: products of d x d
- * matrices, with an inverse for VITS-I. A network's Gaussians are updated one at a time. */
-static double vits_update_cost(const SamplerWork *work, VitsKind kind) {
-  const double d = work->d, p = work->weights;
-  if (p > 0) return kind == VITS_ONE ? 2000 * p * p + 4.5 * p * p * p : 1000 * p * p + 6 * p * p * p;
-  return kind == VITS_ONE ? 150 + 150 * d + 3 * d * d * d : 150 + 100 * d + 2 * d * d * d;
-}
-
-/* Returns the cost of one sample of the Hessian-free version: a gradient and its part of the Hessian. */
-static double vits_sample_cost(const SamplerWork *work) {
-  const double d = work->d, p = work->weights;
-  return p > 0 ? 80 * p * p : 90 + 40 * d + 8 * d * d;
-}
-
-/* Returns the cost of `steps` updates of J Gaussians, and of the draws. If J > 1, the weights are iterated
- * over the draws of all pairs. */
+/* Returns the cost of `steps` updates of J Gaussians, and of the draws. An update is the derivatives of the
+ * potential and products of d x d matrices, with an inverse for VITS-I; a sample of the Hessian-free version
+ * is a gradient and its part of the Hessian. A network's Gaussians are updated one at a time. If J > 1, the
+ * weights are iterated over the draws of all pairs. */
 static double vits_cost(const SamplerWork *work, VitsKind kind) {
   const double components = (double)config_int(work->options, "components"), lanes = work->runs * components;
-  const double theta = work->weights > 0 ? work->weights : work->d;
-  double share = work->weights > 0 ? 1 : cost_share(lanes), step = share * vits_update_cost(work, kind);
+  const bool network = work->weights > 0, one = kind == VITS_ONE;
+  const double d = network ? work->weights : work->d, square = d * d, cube = square * d;
+  const double share = network ? 1 : cost_share(lanes);
+  const double of_network = one ? 2000 * square + 4.5 * cube : 1000 * square + 6 * cube;
+  double step = share * (network ? of_network : one ? 150 + 150 * d + 3 * cube : 150 + 100 * d + 2 * cube);
   if (kind == VITS_HESSIAN_FREE)
     step += (double)config_int(work->options, "samples") *
-            (share * vits_sample_cost(work) + potential_cost(work, lanes, false));
+            (share * (network ? 80 * square : 90 + 40 * d + 8 * square) + potential_cost(work, lanes, false));
   else
     step += potential_cost(work, lanes, true);
-  const double weights = components > 1 ? 40000 * components : 0,
-               draw = share * (150 + 30 * theta + 4 * theta * theta);
+  const double weights = components > 1 ? 40000 * components : 0, draw = share * (150 + 30 * d + 4 * square);
   return components * ((double)config_int(work->options, "steps") * step + weights) +
          work->drawn * work->draws * draw;
 }

@@ -18,42 +18,31 @@ static const double NEVER = -1e300;
 
 /* ---- start */
 
-/* Fits the mixture to PRIOR_DRAWS draws from the prior. */
-static Status vits_mixture_fit_prior(Arena *memory, const SamplerSetup *setup, int components, Mixture *out) {
-  SCRATCH_ARENA(scratch);
-  const Prior *prior = setup->prior;
-  const RngKey key = rng_key(setup->seed, RNG_COMPONENTS);
-  RngLanes rng = {.key = key, .draws = PRIOR_DRAWS, .lanes = PRIOR_DRAWS};
-  double *theta;
-  ALLOCATE(&scratch, theta, (size_t)prior->d * PRIOR_DRAWS);
-  prior->ops->sample(prior, &rng, theta);
-  return mixture_fit(memory, prior->d, PRIOR_DRAWS, theta, components, FIT_STARTS,
-                     rng_subkey(key, RNG_MIXTURE_START), 0, out);
-}
-
-/* Computes the weights of the tempered f_j^w, whose masses are weight_j^w |S_j|^((1 - w) / 2) up to a
- * constant that all j share. */
-static void vits_mixture_temper_weights(VitsMixture *self, double prior_weight) {
-  const int d = self->d;
-  double top, total;
-  for (int j = 0; j < self->components; j++) {
-    const double volume = linalg_log_determinant(d, self->fitted.cholesky + j * d * d);
-    self->start_weight[j] = prior_weight * log(self->fitted.weight[j]) + 0.5 * (1 - prior_weight) * volume;
-  }
-  lanes_exponentiate(self->components, 1, self->start_weight, &top, &total);
-  for (int j = 0; j < self->components; j++) self->start_weight[j] /= total;
-}
-
+/* Fits the mixture to PRIOR_DRAWS draws from the prior. The weights are those of the tempered f_j^w, whose
+ * masses are weight_j^w |S_j|^((1 - w) / 2) up to a constant that all j share. */
 static Status vits_mixture_set_start(Arena *memory, VitsMixture *self, const SamplerSetup *setup,
                                      double prior_weight) {
+  SCRATCH_ARENA(scratch);
+  const Prior *prior = setup->prior;
   const size_t d = (size_t)self->d, components = (size_t)self->components, size = sizeof(double);
+  const RngKey key = rng_key(setup->seed, RNG_COMPONENTS);
   const double shrink = 1 / sqrt(prior_weight);
-  TRY(vits_mixture_fit_prior(memory, setup, self->components, &self->fitted));
+  RngLanes rng = {.key = key, .draws = PRIOR_DRAWS, .lanes = PRIOR_DRAWS};
+  double *theta, top, total;
+  ALLOCATE(&scratch, theta, d * PRIOR_DRAWS);
+  prior->ops->sample(prior, &rng, theta);
+  TRY(mixture_fit(memory, self->d, PRIOR_DRAWS, theta, self->components, FIT_STARTS,
+                  rng_subkey(key, RNG_MIXTURE_START), 0, &self->fitted));
   memcpy(self->start_mean, self->fitted.mean, components * d * size);
   for (size_t i = 0; i < components * d * d; i++) self->start_root[i] = shrink * self->fitted.cholesky[i];
   memcpy(self->start_inverse, self->start_root, components * d * d * size);
-  for (size_t j = 0; j < components; j++) linalg_invert_triangle(self->d, self->start_inverse + j * d * d);
-  vits_mixture_temper_weights(self, prior_weight);
+  for (size_t j = 0; j < components; j++) {
+    const double volume = linalg_log_determinant(self->d, self->fitted.cholesky + j * d * d);
+    linalg_invert_triangle(self->d, self->start_inverse + j * d * d);
+    self->start_weight[j] = prior_weight * log(self->fitted.weight[j]) + 0.5 * (1 - prior_weight) * volume;
+  }
+  lanes_exponentiate(self->components, 1, self->start_weight, &top, &total);
+  for (size_t j = 0; j < components; j++) self->start_weight[j] /= total;
   return STATUS_OK;
 }
 
@@ -94,30 +83,6 @@ void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, 
 
 /* ---- weights */
 
-static void vits_mixture_factorise(VitsMixture *self, const HistoryView *view, VitsGaussian q,
-                                   int64_t *fallbacks) {
-  const int d = self->d, lanes = view->lanes;
-  matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, self->factor);
-  memset(self->jitters, 0, (size_t)lanes * sizeof *self->jitters);
-  linalg_cholesky_lanes(d, lanes, self->factor, self->jitters);
-  for (int n = 0; n < lanes; n++) {
-    self->log_norm[n] = 0;
-    for (int i = 0; i < d; i++) self->log_norm[n] -= log(self->factor[(i * d + i) * lanes + n]);
-    fallbacks[(view->first + n) / view->draws] += self->jitters[n];
-  }
-}
-
-static void vits_mixture_energy(VitsMixture *self, Potential *potential, double *energy) {
-  const Prior *prior = potential->prior;
-  const int lanes = potential->view.lanes;
-  if (prior->ops->log_density)
-    prior->ops->log_density(prior, lanes, self->theta, self->log_prior);
-  else
-    mixture_log_density(&self->fitted, lanes, self->theta, self->log_prior);
-  potential_value(potential, self->theta, self->log_prior, self->value);
-  for (int n = 0; n < lanes; n++) energy[n] = isfinite(self->value[n]) ? -self->value[n] : NEVER;
-}
-
 /* Computes out[n] = log q_j at the theta of component (j + k) % J of the same run, without -d log(2 pi) /
  * 2. */
 static void vits_component_log_density(VitsMixture *self, int lanes, VitsGaussian q, int k, double *out) {
@@ -138,13 +103,20 @@ static void vits_component_log_density(VitsMixture *self, int lanes, VitsGaussia
 /* Computes the tables energy and log_density. */
 static void vits_mixture_evaluate_draws(VitsMixture *self, Potential *potential, VitsGaussian q,
                                         RngLanes *rng) {
+  const Prior *prior = potential->prior;
   const int d = self->d, lanes = potential->view.lanes, components = self->components;
   for (int s = 0; s < DRAWS; s++) {
     if (s % 2 == 0) rng_lanes_normal(rng, d, self->eps);
     if (s % 2 == 1)
       for (int i = 0; i < d * lanes; i++) self->eps[i] = -self->eps[i];
     vits_place(d, lanes, q, self->eps, self->theta);
-    vits_mixture_energy(self, potential, self->energy + s * lanes);
+    if (prior->ops->log_density)
+      prior->ops->log_density(prior, lanes, self->theta, self->log_prior);
+    else
+      mixture_log_density(&self->fitted, lanes, self->theta, self->log_prior);
+    potential_value(potential, self->theta, self->log_prior, self->value);
+    for (int n = 0; n < lanes; n++)
+      self->energy[s * lanes + n] = isfinite(self->value[n]) ? -self->value[n] : NEVER;
     for (int k = 0; k < components; k++)
       vits_component_log_density(self, lanes, q, k, self->log_density + (s * components + k) * lanes);
   }
@@ -170,23 +142,18 @@ static void vits_mixture_gather_run(const VitsMixture *self, int lanes, int firs
   }
 }
 
-/* Returns E_j[log (q / largest density)]. */
-static double mean_log_density(int components, const double *weight, const double *share) {
-  double sum = 0;
-  for (int s = 0; s < DRAWS; s++) {
-    double density = 0;
-    for (int i = 0; i < components; i++) density += weight[i] * share[s * components + i];
-    sum += log(fmax(density, DBL_MIN));
-  }
-  return sum / DRAWS;
-}
-
 /* Takes one step of weight[J] and returns the largest change. */
 static double vits_mixture_improve_weights(int components, const double *share, const double *excess,
                                            double *weight) {
   double bound[VITS_COMPONENTS], most = NEVER, sum = 0, change = 0;
   for (int j = 0; j < components; j++) {
-    bound[j] = excess[j] - mean_log_density(components, weight, share + j * DRAWS * components);
+    double total = 0; /* of log (q / largest density) over the draws of component j */
+    for (int s = 0; s < DRAWS; s++, share += components) {
+      double density = 0;
+      for (int i = 0; i < components; i++) density += weight[i] * share[i];
+      total += log(fmax(density, DBL_MIN));
+    }
+    bound[j] = excess[j] - total / DRAWS;
     most = fmax(most, bound[j]);
   }
   for (int j = 0; j < components; j++) sum += bound[j] = weight[j] * exp(bound[j] - most);
@@ -200,10 +167,17 @@ static double vits_mixture_improve_weights(int components, const double *share, 
 void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian q, RngLanes *rng,
                         double *weight, int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
-  const int lanes = view->lanes, components = mixture->components;
+  const int d = mixture->d, lanes = view->lanes, components = mixture->components;
   ASSERT(view->draws == components && lanes % components == 0 && view->first % components == 0);
   if (components == 1) return;
-  vits_mixture_factorise(mixture, view, q, fallbacks);
+  matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, mixture->factor);
+  memset(mixture->jitters, 0, (size_t)lanes * sizeof *mixture->jitters);
+  linalg_cholesky_lanes(d, lanes, mixture->factor, mixture->jitters);
+  for (int n = 0; n < lanes; n++) {
+    mixture->log_norm[n] = 0;
+    for (int i = 0; i < d; i++) mixture->log_norm[n] -= log(mixture->factor[(i * d + i) * lanes + n]);
+    fallbacks[(view->first + n) / view->draws] += mixture->jitters[n];
+  }
   vits_mixture_evaluate_draws(mixture, potential, q, rng);
   for (int first = 0; first < lanes; first += components) {
     double share[VITS_COMPONENTS * DRAWS * VITS_COMPONENTS], excess[VITS_COMPONENTS];

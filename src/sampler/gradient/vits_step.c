@@ -115,26 +115,7 @@ static void vits_step_subtract_hessian(int d, int lanes, const double *a, double
   }
 }
 
-/* Returns whether every coordinate of mu and every variance is within the guard. */
-static bool vits_step_is_guarded(const Potential *potential, int lanes, const double *mean,
-                                 const double *spread) {
-  int64_t beyond = 0;
-  for (int i = 0; i < potential->d; i++) {
-    const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
-    for (int n = 0; n < lanes; n++)
-      beyond |= !((fabs(mean[i * lanes + n] - middle) <= limit) & (spread[i * lanes + n] <= limit * limit));
-  }
-  return beyond == 0;
-}
-
 /* ---- the Hessian-free estimate: the gradients at all points of a set are computed together */
-
-/* Multiplies x[rows, lanes] by weight[lanes]. */
-static void vits_step_scale_directions(int rows, int lanes, const double *restrict weight,
-                                       double *restrict x) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) x[i * lanes + n] *= weight[n];
-}
 
 /* Replaces the gradient of one sample by its r_m, and adds its part of g to sum. */
 static void vits_step_subtract_controls(int n, const double *restrict linear, const double *restrict at_mean,
@@ -146,11 +127,6 @@ static void vits_step_subtract_controls(int n, const double *restrict linear, co
   }
 }
 
-/* Computes sum <- sum / samples + base. */
-static void average_samples(int n, double samples, const double *restrict base, double *restrict sum) {
-  for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
-}
-
 /* Draws eps[count, d, lanes] of a set, each standard normal and all orthogonal: lengths are independent of
  * directions, so length times direction is still standard normal. */
 static void vits_step_draw_directions(VitsStep *work, int count, int lanes, RngLanes *rng) {
@@ -158,8 +134,8 @@ static void vits_step_draw_directions(VitsStep *work, int count, int lanes, RngL
   double *eps = work->directions;
   for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
   linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
-  for (int m = 0; m < count; m++)
-    vits_step_scale_directions(d, lanes, work->lengths + m * lanes, eps + m * vector);
+  for (int i = 0; i < count * d; i++)
+    for (int n = 0; n < lanes; n++) eps[i * lanes + n] *= work->lengths[i / d * lanes + n];
 }
 
 /* Adds eps r' of a set to sum[d, d, n], and the parts of g to work->gradient. */
@@ -190,7 +166,7 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
     vits_step_add_directions(work, potential, q, count, sum);
   }
   for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
-  average_samples(matrix, work->samples, q.inverse, sum);
+  for (int i = 0; i < matrix; i++) sum[i] = sum[i] / work->samples + q.inverse[i];
   matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
   matrix_lanes_symmetrise(d, lanes, work->hessian);
 }
@@ -247,12 +223,6 @@ void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaus
   vits_step_subtract_hessian(d, lanes, hessian, work->excess, work->dot);
 }
 
-/* Computes X <- I + h X. */
-static void step_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) x[i * lanes + n] = h[n] * x[i * lanes + n] + (i % (d + 1) == 0);
-}
-
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   double *excess = work->excess;
@@ -262,49 +232,41 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
     matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
     vits_step_subtract_scaled(d * d, lanes, work->h, work->product, q.inverse);
   } else if (!linalg_is_single(d, lanes)) { /* C <- C S^-1 */
-    step_matrix(d, lanes, work->h, excess);
+    for (int i = 0; i < d * d; i++)
+      for (int n = 0; n < lanes; n++)
+        excess[i * lanes + n] = work->h[n] * excess[i * lanes + n] + (i % (d + 1) == 0);
     matrix_kernel_invert(d, lanes, excess, work->scratch);
     matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
     memcpy(q.inverse, work->product, (size_t)(d * d * lanes) * sizeof *q.inverse);
   }
 }
 
-/* Updates mu, B and C by the lines of vits_step.h. */
-static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
-                             int64_t *fallbacks) {
-  const int d = work->d, lanes = potential->view.lanes;
-  if (work->kind == VITS_ONE && linalg_is_single(d, lanes)) matrix_lanes_invert(d, lanes, q.root, q.inverse);
-  vits_step_excess(work, lanes, hessian, q);
-  step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
-                   q.inverse, work->dot, work->h, fallbacks);
-  vits_step_subtract_scaled(d, lanes, work->h, work->gradient, q.mean);
-  vits_step_move(work, lanes, hessian, q);
-}
-
-/* Brings the coordinates of mu of lane n back within the guard, and shrinks B (C grows by the same factor)
- * until its largest variance is within it. Returns whether anything was beyond. */
-static bool vits_step_guard_lane(const VitsStep *work, const Potential *potential, int n, VitsGaussian q) {
-  const int d = work->d, lanes = potential->view.lanes;
-  double shrink = 1;
-  bool touched = false;
-  for (int i = 0; i < d; i++) {
-    const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
-    const double variance = work->spread[i * lanes + n];
-    double *mean = &q.mean[i * lanes + n], away = *mean - middle;
-    touched = touched || !(fabs(away) <= limit) || variance > limit * limit;
-    if (fabs(away) > limit) *mean = middle + copysign(limit, away);
-    if (variance > limit * limit) shrink = fmin(shrink, limit / sqrt(variance));
-  }
-  for (int k = n; k < d * d * lanes && shrink < 1; k += lanes) q.root[k] *= shrink, q.inverse[k] /= shrink;
-  return touched;
-}
-
-static void vits_step_keep_guarded(const VitsStep *work, const Potential *potential, VitsGaussian q,
-                                   int64_t *fallbacks) {
+/* Brings the coordinates of mu back within the guard, and shrinks B (C grows by the same factor) until its
+ * largest variance is within it. Every lane where anything was beyond is a fallback. */
+static void vits_step_guard(const VitsStep *work, const Potential *potential, VitsGaussian q,
+                            int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
-  if (vits_step_is_guarded(potential, view->lanes, q.mean, work->spread)) return;
-  for (int n = 0; n < view->lanes; n++)
-    if (vits_step_guard_lane(work, potential, n, q)) fallbacks[(view->first + n) / view->draws]++;
+  const double *middle = potential->start_mean;
+  const int d = work->d, lanes = view->lanes;
+  int64_t beyond = 0;
+  for (int i = 0; i < d; i++) {
+    const double limit = GUARD * potential->start_deviation[i];
+    for (int k = i * lanes; k < (i + 1) * lanes; k++)
+      beyond |= !((fabs(q.mean[k] - middle[i]) <= limit) & (work->spread[k] <= limit * limit));
+  }
+  for (int n = 0; n < lanes && beyond; n++) {
+    double shrink = 1;
+    bool touched = false;
+    for (int i = 0; i < d; i++) {
+      const double limit = GUARD * potential->start_deviation[i], variance = work->spread[i * lanes + n];
+      double *mean = &q.mean[i * lanes + n], away = *mean - middle[i];
+      touched = touched || !(fabs(away) <= limit) || variance > limit * limit;
+      if (fabs(away) > limit) *mean = middle[i] + copysign(limit, away);
+      if (variance > limit * limit) shrink = fmin(shrink, limit / sqrt(variance));
+    }
+    for (int k = n; k < d * d * lanes && shrink < 1; k += lanes) q.root[k] *= shrink, q.inverse[k] /= shrink;
+    if (touched) fallbacks[(view->first + n) / view->draws]++;
+  }
 }
 
 /* Adds x - x over the rows to sum[n]: 0 as long as all are finite, else not a number. */
@@ -328,8 +290,14 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
       vits_step_estimate(work, potential, q, rng);
     else
       hessian = evaluate_at_draw(work, potential, q, rng);
-    vits_step_update(work, potential, hessian, q, fallbacks);
-    vits_step_keep_guarded(work, potential, q, fallbacks);
+    /* the lines of vits_step.h */
+    if (!drifts) matrix_lanes_invert(d, lanes, q.root, q.inverse);
+    vits_step_excess(work, lanes, hessian, q);
+    step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
+                     q.inverse, work->dot, work->h, fallbacks);
+    vits_step_subtract_scaled(d, lanes, work->h, work->gradient, q.mean);
+    vits_step_move(work, lanes, hessian, q);
+    vits_step_guard(work, potential, q, fallbacks);
   }
   memset(work->dot, 0, (size_t)lanes * sizeof *work->dot);
   vits_step_flag_not_finite(d, lanes, q.mean, work->dot);

@@ -19,33 +19,8 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
   return quadrature_hermite(VTS_NODES, out->node, out->node_weight);
 }
 
-/* ---- e_m: the three parts of E[-U] under component m. With `slopes` their gradients are added to `step`,
- * and their Hessians subtracted from `hessian`. */
-
-static Real quadratic_energy(const VtsAscent *at, int m) {
-  const int d = at->d;
-  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
-  Real *image = at->image + m * d, sum = {0};
-  real_multiply(d, at->precision, mean, image);
-  for (int i = 0; i < d; i++) {
-    const Real spread = 0.5 * at->precision[i * d + i] * variance[i];
-    sum += mean[i] * (at->vector[i] - 0.5 * image[i]) - (spread + 0.0);
-  }
-  return sum;
-}
-
-/* Returns E[log f_c], where f_c is the weight times the density of component c of the prior. */
-static Real component_energy(const Mixture *prior, int c, const Real *mean, const Real *variance) {
-  const int d = prior->d;
-  const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
-  Real energy = real_of(prior->log_norm[c]);
-  for (int i = 0; i < d; i++) {
-    Real image = {0};
-    for (int j = 0; j < d; j++) image += precision[i * d + j] * (mean[j] - centre[j]);
-    energy -= 0.5 * (image * (mean[i] - centre[i]) + precision[i * d + i] * variance[i]);
-  }
-  return energy;
-}
+/* ---- e_m: E[-U] under component m, the sum of a quadratic part, a bound for the prior, and the rows. With
+ * `slopes` their gradients are added to `step`, and their Hessians subtracted from `hessian`. */
 
 /* Returns a lower bound on E_q[log p(theta)] under Gaussian m, times the weight of the prior: the logarithm
  * of sum_c exp(E_q[log w_c N(theta; mu_c, Sigma_c)]), by Jensen's inequality. With `slopes` its derivatives
@@ -57,8 +32,15 @@ static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
   Real top = real_of(-INFINITY), sum = {0};
   for (int c = 0; c < prior->components; c++) {
-    at->share[c] = component_energy(prior, c, mean, variance);
-    top = real_max(at->share[c], top);
+    const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
+    Real energy = real_of(prior->log_norm[c]); /* E[log w_c N(theta; mu_c, Sigma_c)] */
+    for (int i = 0; i < d; i++) {
+      Real image = {0};
+      for (int j = 0; j < d; j++) image += precision[i * d + j] * (mean[j] - centre[j]);
+      energy -= 0.5 * (image * (mean[i] - centre[i]) + precision[i * d + i] * variance[i]);
+    }
+    at->share[c] = energy;
+    top = real_max(energy, top);
   }
   for (int c = 0; c < prior->components; c++) sum += at->share[c] = real_exp(at->share[c] - top);
   for (int c = 0; slopes && c < prior->components; c++) {
@@ -125,7 +107,14 @@ static Real vts_ascent_rows_energy(const VtsAscent *at, int m, bool slopes) {
 }
 
 static Real vts_ascent_energy(const VtsAscent *at, int m) {
-  Real energy = quadratic_energy(at, m);
+  const int d = at->d;
+  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
+  Real *image = at->image + m * d, energy = {0};
+  real_multiply(d, at->precision, mean, image);
+  for (int i = 0; i < d; i++) {
+    const Real spread = 0.5 * at->precision[i * d + i] * variance[i];
+    energy += mean[i] * (at->vector[i] - 0.5 * image[i]) - (spread + 0.0);
+  }
   if (!at->potential->closed_prior) energy += log_prior_bound(at, m, false);
   return energy + vts_ascent_rows_energy(at, m, false);
 }
@@ -260,14 +249,6 @@ static void vts_ascent_move_component(VtsAscent *at, int m, Mask active) {
 }
 
 /* Multiplies pi_m by exp(length slope_m) and normalises; where the length is 0, the weights stay. */
-static void vts_ascent_weigh(VtsAscent *at, Real length, const Real *old, const Real *slope) {
-  Real sum = {0};
-  for (int m = 0; m < at->components; m++)
-    sum += at->q.weight[m] = real_max(real_of(VTS_LEAST_WEIGHT), old[m] * real_exp(length * slope[m]));
-  for (int m = 0; m < at->components; m++)
-    at->q.weight[m] = real_choose(length == 0, old[m], at->q.weight[m] / sum);
-}
-
 static void vts_ascent_move_weights(VtsAscent *at, Mask active) {
   const VtsEntropy *entropy = &at->entropy;
   Real old[VTS_COMPONENTS], slope[VTS_COMPONENTS], top = real_of(-INFINITY), after;
@@ -281,7 +262,11 @@ static void vts_ascent_move_weights(VtsAscent *at, Mask active) {
   }
   for (int m = 0; m < at->components; m++) slope[m] -= top;
   for (int tries = 0;; tries++) {
-    vts_ascent_weigh(at, length, old, slope);
+    Real sum = {0};
+    for (int m = 0; m < at->components; m++)
+      sum += at->q.weight[m] = real_max(real_of(VTS_LEAST_WEIGHT), old[m] * real_exp(length * slope[m]));
+    for (int m = 0; m < at->components; m++)
+      at->q.weight[m] = real_choose(length == 0, old[m], at->q.weight[m] / sum);
     vts_ascent_find_entropy(at);
     after = vts_ascent_bound(at);
     if (vts_ascent_halve_lengths(at, after, tries, &length)) break;

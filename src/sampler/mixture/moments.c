@@ -1,9 +1,24 @@
 #include "sampler/mixture/moments.h"
 
+#include "core/linalg.h"
 #include "core/special.h"
 
 #include <stddef.h>
 #include <string.h>
+
+Status moments_of_prior(const Prior *prior, RngLanes rng, double *mean, double *covariance) {
+  SCRATCH_ARENA(scratch);
+  const int draws = (int)rng.lanes;
+  double *theta;
+  if (prior->mixture) {
+    mixture_moments(prior->mixture, mean, covariance);
+    return STATUS_OK;
+  }
+  ALLOCATE(&scratch, theta, (size_t)prior->d * (size_t)draws);
+  prior->ops->sample(prior, &rng, theta);
+  linalg_moments(prior->d, draws, theta, mean, covariance);
+  return STATUS_OK;
+}
 
 /* Computes covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s
  * e. */
