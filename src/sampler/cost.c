@@ -63,20 +63,14 @@ double cost_sweeps(const SamplerWork *work) {
   return 4500 * work->rows + 1200 * work->d * work->d;
 }
 
-/* Returns `work` with only those rows that a history with this memory still has. */
-static SamplerWork sampler_work_with_memory(const SamplerWork *work) {
-  SamplerWork out = *work;
-  const MixtureOptions options = mixture_posterior_options(work->options);
-  if (options.forgets) out.rows = fmin(work->rows, 1 + 1.5 * options.keep);
-  return out;
-}
-
 double cost_mixture(const SamplerWork *work, double components) {
-  const SamplerWork remembered = sampler_work_with_memory(work);
+  const MixtureOptions options = mixture_posterior_options(work->options);
+  SamplerWork remembered = *work; /* with only those rows that a history with this memory still has */
+  if (options.forgets) remembered.rows = fmin(work->rows, 1 + 1.5 * options.keep);
   work = &remembered;
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double update = components * (cost_gaussian(work) + cost_mode(work, lanes) + cost_sweeps(work));
-  const double candidates = work->conjugate ? 1 : mixture_posterior_options(work->options).candidates;
+  const double candidates = work->conjugate ? 1 : options.candidates;
   const double further = candidates * (600 + 70 * d * d + 1.5 * cost_rows(work, lanes, false));
   return work->drawn * cost_share(lanes) * (update + cost_gaussian(work) / 2 + (work->draws - 1) * further);
 }

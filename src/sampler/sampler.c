@@ -34,26 +34,21 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
-/* Writes the names of the samplers that support networks to text[size], which it returns. */
-static const char *sampler_network_methods(size_t size, char *text) {
-  size_t used = 0;
-  for (int i = 0; METHODS[i]; i++)
-    if (METHODS[i]->networks && used < size)
-      used += (size_t)snprintf(text + used, size - used, "%s %s", used ? "," : "", METHODS[i]->name);
-  return text;
-}
-
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence) {
   const char *name = method->name, *prior_family = prior->ops->name;
-  char able[80] = "";
+  char able[80] = ""; /* names of the samplers that support networks */
+  size_t used = 0;
   const unsigned needs = method->needs;
   const Mixture *mixture = prior->mixture;
+  for (int i = 0; METHODS[i]; i++)
+    if (METHODS[i]->networks && used < sizeof able)
+      used += (size_t)snprintf(able + used, sizeof able - used, "%s %s", used ? "," : "", METHODS[i]->name);
   if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; a network needs likelihood gaussian "
              "and one of%s",
-             name, sampler_network_methods(sizeof able, able));
+             name, able);
   else if ((needs & NEEDS_CONJUGATE) && !likelihood_is_conjugate(likelihood))
     snprintf(sentence, size,
              "sampler %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is not",
@@ -181,15 +176,28 @@ History sampler_tempered(const Sampler *sampler, const History *history) {
   return tempered;
 }
 
-/* Replaces a draw with a coordinate that is not finite by 0, and counts it: the last safety net under every
- * method. */
-static void sampler_replace_non_finite(int d, int lanes, int draws, double *theta, int64_t *fallbacks) {
-  for (int n = 0; n < lanes; n++) {
-    bool finite = true;
-    for (int i = 0; i < d; i++) finite = finite && isfinite(theta[(size_t)i * (size_t)lanes + (size_t)n]);
-    if (finite) continue;
-    for (int i = 0; i < d; i++) theta[(size_t)i * (size_t)lanes + (size_t)n] = 0;
-    fallbacks[n / draws]++;
+/* Adds 0 to sum[lanes] where x is finite, else NaN. */
+static void sampler_mark_non_finite(int lanes, const double *restrict x, double *restrict sum) {
+  for (int n = 0; n < lanes; n++) sum[n] += 0 * x[n];
+}
+
+/* Replaces draws vector[d, lanes], or moments with their matrix[d, d, lanes], that have an entry that is not
+ * finite by those of a point at 0, and counts them: the last safety net under every method. */
+static void sampler_replace_non_finite(int d, int lanes, int draws, double *vector, double *matrix,
+                                       int64_t *fallbacks) {
+  enum { TOGETHER = 64 };
+  for (int first = 0; first < lanes; first += TOGETHER) {
+    const int count = lanes - first < TOGETHER ? lanes - first : TOGETHER, squares = matrix ? d * d : 0;
+    double sum[TOGETHER] = {0};
+    for (int i = 0; i < d; i++) sampler_mark_non_finite(count, vector + (ptrdiff_t)i * lanes + first, sum);
+    for (int i = 0; i < squares; i++)
+      sampler_mark_non_finite(count, matrix + (ptrdiff_t)i * lanes + first, sum);
+    for (int n = 0; n < count; n++) {
+      if (sum[n] == 0) continue;
+      for (int i = 0; i < d; i++) vector[(ptrdiff_t)i * lanes + first + n] = 0;
+      for (int i = 0; i < squares; i++) matrix[(ptrdiff_t)i * lanes + first + n] = 0;
+      fallbacks[(first + n) / draws]++;
+    }
   }
 }
 
@@ -206,7 +214,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   sampler_leave(sampler);
   stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
-  sampler_replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
+  sampler_replace_non_finite(sampler->d, history->runs * draws, draws, theta, NULL, fallbacks);
 }
 
 bool sampler_has_moments(const SamplerOps *method, bool mixture, bool conjugate) {
@@ -237,30 +245,6 @@ static void sampler_moments_of_draws(int d, int runs, int draws, const double *t
   }
 }
 
-/* Adds 0 to sum[lanes] where x is finite, else NaN. */
-static void sampler_mark_non_finite(int lanes, const double *restrict x, double *restrict sum) {
-  for (int n = 0; n < lanes; n++) sum[n] += 0 * x[n];
-}
-
-/* Replaces moments with an entry that is not finite by those of a point at 0. */
-static void replace_non_finite_moments(int d, int runs, double *mean, double *covariance,
-                                       int64_t *fallbacks) {
-  enum { LANES = 64 };
-  for (int first = 0; first < runs; first += LANES) {
-    const int lanes = runs - first < LANES ? runs - first : LANES;
-    double sum[LANES] = {0};
-    for (int i = 0; i < d; i++) sampler_mark_non_finite(lanes, mean + i * runs + first, sum);
-    for (int i = 0; i < d * d; i++)
-      sampler_mark_non_finite(lanes, covariance + (ptrdiff_t)i * runs + first, sum);
-    for (int n = 0; n < lanes; n++) {
-      if (sum[n] == 0) continue;
-      for (int i = 0; i < d; i++) mean[i * runs + first + n] = 0;
-      for (int i = 0; i < d * d; i++) covariance[(ptrdiff_t)i * runs + first + n] = 0;
-      fallbacks[first + n]++;
-    }
-  }
-}
-
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks) {
   const int d = sampler->d, runs = history->runs;
@@ -276,7 +260,7 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
   sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
   sampler_leave(sampler);
   if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
-  replace_non_finite_moments(d, runs, mean, covariance, fallbacks);
+  sampler_replace_non_finite(d, runs, 1, mean, covariance, fallbacks);
 }
 
 bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
