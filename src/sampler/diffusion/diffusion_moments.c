@@ -3,6 +3,7 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
+#include "sampler/mixture/moments.h"
 
 /* The Jacobian of a learned predictor may give a C_t that is not a covariance, so its eigenvalues are kept
  * within these. */
@@ -27,47 +28,29 @@ static void denoised_clamp_deviations(size_t n, double *x) {
   for (size_t k = 0; k < n; k++) x[k] = sqrt(x[k]);
 }
 
-/* ---- mean and covariance of the prior */
-
-/* Computes the prior's moments from theta[d, PRIOR_SAMPLES], drawn from a fixed stream. */
-static void denoised_draw_prior_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
-  RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
-  prior->ops->sample(prior, &rng, theta);
-  linalg_moments(prior->d, PRIOR_SAMPLES, theta, mean, covariance);
-}
-
-/* Sets the prior's moments; covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
-static Status denoised_set_prior_moments(DenoisedMoments *self, const Prior *prior, double *covariance,
-                                         double *theta) {
-  const size_t d = (size_t)prior->d;
-  const double *shift = self->chain->shift, *scale = self->chain->scale;
-  if (prior->mixture)
-    mixture_moments(prior->mixture, self->mean, covariance);
-  else
-    denoised_draw_prior_moments(prior, theta, self->mean, covariance);
-  for (size_t i = 0; i < d; i++) {
-    self->mean[i] = (self->mean[i] - shift[i]) / scale[i];
-    for (size_t j = 0; j < d; j++) covariance[i * d + j] /= scale[i] * scale[j];
-  }
-  TRY(linalg_eigen(prior->d, covariance, self->basis, self->deviation));
-  denoised_clamp_deviations(d, self->deviation);
-  return STATUS_OK;
-}
-
 Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out) {
   SCRATCH_ARENA(scratch);
+  const Chain *chain = prior->chain;
   const size_t d = (size_t)prior->d;
-  *out = (DenoisedMoments){.chain = prior->chain, .from_loss = from_loss};
-  if (from_loss && !prior->chain->loss)
+  const RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
+  double *covariance;
+  *out = (DenoisedMoments){.chain = chain, .from_loss = from_loss};
+  if (from_loss && !chain->loss)
     return status_set(STATUS_INPUT,
                       "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
                       "(use covariance: jacobian)",
                       prior->ops->name);
   ALLOCATE_ARRAYS(memory, d, out->mean, out->deviation);
   ALLOCATE(memory, out->basis, d * d);
-  double *work;
-  ALLOCATE(&scratch, work, d * (d + PRIOR_SAMPLES));
-  return denoised_set_prior_moments(out, prior, work, work + d * d);
+  ALLOCATE(&scratch, covariance, d * d);
+  TRY(moments_of_prior(prior, rng, out->mean, covariance));
+  for (size_t i = 0; i < d; i++) {
+    out->mean[i] = (out->mean[i] - chain->shift[i]) / chain->scale[i];
+    for (size_t j = 0; j < d; j++) covariance[i * d + j] /= chain->scale[i] * chain->scale[j];
+  }
+  TRY(linalg_eigen(prior->d, covariance, out->basis, out->deviation));
+  denoised_clamp_deviations(d, out->deviation);
+  return STATUS_OK;
 }
 
 /* ---- at a stage */
@@ -80,18 +63,6 @@ static void jacobian_to_covariance(int d, int lanes, double factor, double gain,
       double *low = j + (i * d + k) * lanes, *high = j + (k * d + i) * lanes;
       for (int n = 0; n < lanes; n++)
         low[n] = high[n] = factor * ((i == k ? 1 : 0) - gain * 0.5 * (low[n] + high[n]));
-    }
-}
-
-static void denoised_variance_from_loss(int d, int lanes, double alpha_bar, double loss, double *basis,
-                                        double *deviation) {
-  double number = (1 - alpha_bar) / alpha_bar * loss;
-  denoised_clamp_deviations(1, &number);
-  memset(basis, 0, (size_t)(d * d * lanes) * sizeof *basis);
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      basis[(i * d + i) * lanes + n] = 1;
-      deviation[i * lanes + n] = number;
     }
 }
 
@@ -117,7 +88,15 @@ void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const d
   if (self->from_loss) {
     chain->noise(chain, t, lanes, s, mean);
     denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
-    denoised_variance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
+    const double alpha_bar = chain->schedule.alpha_bar[t];
+    double number = (1 - alpha_bar) / alpha_bar * chain->loss[t];
+    denoised_clamp_deviations(1, &number);
+    memset(basis, 0, (size_t)(d * d * lanes) * sizeof *basis);
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < lanes; n++) {
+        basis[(i * d + i) * lanes + n] = 1;
+        deviation[i * lanes + n] = number;
+      }
     return;
   }
   diffusion_moments_covariance(self, t, lanes, s, mean, matrix, column);

@@ -62,27 +62,22 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
     gradient[i] = 2 * evidence->variance * (gradient[i] - sqrt(1 - alpha_bar) * pulled[i]) / sqrt(alpha_bar);
 }
 
-/* Sets the step of Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, as it does
- * without observations. The residual of the quadratic is a difference of large numbers and is kept above
- * their rounding error. */
-static void dps_set_zeta(const Dps *self, double *zeta) {
-  const DpsEvidence *evidence = &self->evidence;
-  for (int n = 0; n < evidence->lanes; n++) {
-    double residual = self->residual[n];
-    double floor = evidence->rows ? DBL_MIN : DBL_EPSILON * evidence->variance * evidence->constant[n];
-    zeta[n] = residual > 0 ? self->step_size / sqrt(fmax(residual, floor)) : 0;
-  }
-}
-
-/* Runs lines 4 to 7. */
+/* Runs lines 4 to 7. The step of Appendix D is zeta_t = step_size / sqrt(residual); 0 where the residual
+ * vanishes, as it does without observations. The residual of the quadratic is a difference of large numbers
+ * and is kept above their rounding error. */
 static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const Schedule *schedule = &chain->schedule;
+  const DpsEvidence *evidence = &self->evidence;
   const double sigma_tilde = sqrt(schedule->beta_tilde[t]);
   double of_denoised, of_state;
   schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
-  dps_gradient(chain, t, &self->evidence, self->gradient_kind, self->s, self->denoised, self->residual,
+  dps_gradient(chain, t, evidence, self->gradient_kind, self->s, self->denoised, self->residual,
                self->gradient, self->scratch);
-  dps_set_zeta(self, self->zeta);
+  for (int n = 0; n < chunk->lanes; n++) {
+    const double residual = self->residual[n],
+                 floor = evidence->rows ? DBL_MIN : DBL_EPSILON * evidence->variance * evidence->constant[n];
+    self->zeta[n] = residual > 0 ? self->step_size / sqrt(fmax(residual, floor)) : 0;
+  }
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   for (int i = 0; i < chain->d; i++)
     for (int n = i * chunk->lanes, m = 0; m < chunk->lanes; n++, m++)

@@ -20,16 +20,6 @@ static size_t joint_chain_lane_rows(size_t d) { return 4 * d + 2 * d * d + 1; }
  * registers. */
 #define SCRATCH_VECTORS(d) (3 * (d) * (d) + 6 * (d))
 
-static Status joint_chain_allocate(Arena *memory, JointChain *self) {
-  const size_t d = (size_t)self->d, n = (size_t)self->capacity;
-  ALLOCATE(memory, self->lane_rows, joint_chain_lane_rows(d) * n);
-  ALLOCATE_ARRAYS(memory, d * d * n, self->precision, self->matrix);
-  ALLOCATE_ARRAYS(memory, d * n, self->vector, self->column);
-  ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d) * REAL_WIDTH);
-  ALLOCATE(memory, self->jitters, n);
-  return STATUS_OK;
-}
-
 Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_loss, int capacity,
                           JointChain *out) {
   const Chain *chain = setup->prior->chain;
@@ -39,7 +29,11 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
     return status_set(STATUS_INPUT, "joint moments of %d lanes in %d dimensions are too large", capacity,
                       chain->d);
   TRY(diffusion_moments_create(memory, setup->prior, from_loss, &out->moments));
-  TRY(joint_chain_allocate(memory, out));
+  ALLOCATE(memory, out->lane_rows, joint_chain_lane_rows(d) * n);
+  ALLOCATE_ARRAYS(memory, d * d * n, out->precision, out->matrix);
+  ALLOCATE_ARRAYS(memory, d * n, out->vector, out->column);
+  ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d) * REAL_WIDTH);
+  ALLOCATE(memory, out->jitters, n);
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   ALLOCATE(memory, out->prior_precision, d * d * n);
   ALLOCATE(memory, out->prior_vector, d * n);
@@ -48,9 +42,12 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
 
 /* ---- lanes */
 
-/* Divides the block lane_rows into the arrays of n lanes. */
-static void joint_chain_lay_out_lanes(JointChain *self, size_t n) {
-  const size_t d = (size_t)self->d, vector = d * n, matrix = d * vector;
+/* Divides the block lane_rows into the arrays of these lanes. */
+void joint_chain_begin(JointChain *self, const HistoryView *view) {
+  const size_t d = (size_t)self->d, vector = d * (size_t)view->lanes, matrix = d * vector;
+  ASSERT(view->lanes <= self->capacity);
+  self->view = view;
+  self->known = 0;
   self->s = self->lane_rows;
   self->denoised = self->s + vector;
   self->deviation = self->denoised + vector;
@@ -58,14 +55,6 @@ static void joint_chain_lay_out_lanes(JointChain *self, size_t n) {
   self->basis = self->shift + vector;
   self->factor = self->basis + matrix;
   self->log_marginal = self->factor + matrix;
-}
-
-void joint_chain_begin(JointChain *self, const HistoryView *view) {
-  const size_t vector = (size_t)self->d * (size_t)view->lanes;
-  ASSERT(view->lanes <= self->capacity);
-  self->view = view;
-  self->known = 0;
-  joint_chain_lay_out_lanes(self, (size_t)view->lanes);
   memset(self->s, 0, vector * sizeof *self->s);
   history_evidence(view, self->precision, self->vector);
 }
@@ -138,15 +127,6 @@ INLINE void condition_vectors(JointChain *self, const int d, Real *scratch) {
   }
 }
 
-static void condition_stage(JointChain *self) {
-  if (self->d == 2) {
-    Real registers[SCRATCH_VECTORS(2)];
-    condition_vectors(self, 2, registers);
-  } else {
-    condition_vectors(self, self->d, (Real *)self->vectors);
-  }
-}
-
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   const bool computed = diffusion_moments_due(&self->moments, self->known, t);
@@ -158,7 +138,12 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
     diffusion_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
   if (!history_is_quadratic(view->history)) joint_chain_find_evidence(self, fallbacks);
-  condition_stage(self);
+  if (self->d == 2) {
+    Real registers[SCRATCH_VECTORS(2)];
+    condition_vectors(self, 2, registers);
+  } else {
+    condition_vectors(self, self->d, (Real *)self->vectors);
+  }
   joint_chain_count_jitters(self, fallbacks);
   return computed;
 }
@@ -175,42 +160,32 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
   linalg_add_quadratic_lanes(self->d, view->lanes, 1, self->precision, self->vector, s, self->matrix, out);
 }
 
-/* Computes mode = m = s0_hat + R u. */
-static void joint_chain_find_mode(JointChain *self, double *mode) {
-  const int d = self->d;
-  Real *q = (Real *)self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
-  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
-    real_load(at, d * d, self->basis, q);
+/* Computes the log likelihood at the mode m = s0_hat + R u, minus 1/2 |u|^2 + 1/2 log det M. */
+void joint_chain_marginal(JointChain *self) {
+  const int d = self->d, lanes = self->view->lanes;
+  double *mode = self->column;
+  Real *matrix = (Real *)self->vectors, *u = matrix + d * d, *r = u + d, *denoised = r + d,
+       *moved = denoised + d;
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    real_load(at, d * d, self->basis, matrix);
     real_load(at, d, self->deviation, r);
     real_load(at, d, self->denoised, denoised);
     real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) u[i] *= r[i];
-    real_multiply(d, q, u, moved);
+    real_multiply(d, matrix, u, moved);
     for (int i = 0; i < d; i++) denoised[i] += moved[i];
     real_store(at, d, denoised, mode);
   }
-}
-
-/* Subtracts 1/2 |u|^2 + 1/2 log det M from log_marginal. */
-static void joint_chain_add_mode_volume(JointChain *self) {
-  const int d = self->d;
-  Real *w = (Real *)self->vectors, *u = w + d * d;
-  for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
-    Real sum = {0};
+  joint_chain_log_likelihood(self, mode, self->log_marginal);
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real sum;
     real_load(at, 1, self->log_marginal, &sum);
-    real_load(at, d * d, self->factor, w);
+    real_load(at, d * d, self->factor, matrix);
     real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
-    real_add_log_diagonal(d, 1, w, &sum);
+    real_add_log_diagonal(d, 1, matrix, &sum);
     real_store(at, 1, &sum, self->log_marginal);
   }
-}
-
-void joint_chain_marginal(JointChain *self) {
-  double *mode = self->column;
-  joint_chain_find_mode(self, mode);
-  joint_chain_log_likelihood(self, mode, self->log_marginal);
-  joint_chain_add_mode_volume(self);
 }
 
 /* ---- the step */
@@ -218,14 +193,6 @@ void joint_chain_marginal(JointChain *self) {
 typedef struct {
   double of_denoised, of_state, variance; /* w0, wt, beta_tilde */
 } Transition;
-
-static Transition joint_chain_transition(const Schedule *schedule, int t) {
-  const double *bar = schedule->alpha_bar;
-  if (t > schedule->stages) return (Transition){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
-  Transition transition = {.variance = schedule->beta_tilde[t]};
-  schedule_bridge_factors(schedule, t, &transition.of_denoised, &transition.of_state);
-  return transition;
-}
 
 /* g^2 = beta_tilde + w0^2 r^2, from w0 r. */
 #define SPREAD(transition, scaled) ((transition).variance + (scaled) * (scaled))
@@ -304,21 +271,22 @@ INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, co
   }
 }
 
-static void draw_transition(JointChain *self, Transition transition, const double *z, double *root,
-                            double *log_ratio) {
+void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
+  const Schedule *schedule = &self->chain->schedule;
+  const double *bar = schedule->alpha_bar;
+  double *root = self->column;
+  Transition transition = {sqrt(bar[t - 1]), 0, 1 - bar[t - 1]}; /* from stage T + 1 */
+  if (t <= schedule->stages) {
+    transition.variance = schedule->beta_tilde[t];
+    schedule_bridge_factors(schedule, t, &transition.of_denoised, &transition.of_state);
+  }
+  joint_chain_invert_spreads(self->d * self->view->lanes, transition, self->deviation, root);
   if (self->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     joint_chain_draw_vectors(self, transition, z, root, log_ratio, 2, registers);
   } else {
     joint_chain_draw_vectors(self, transition, z, root, log_ratio, self->d, (Real *)self->vectors);
   }
-}
-
-void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
-  const Transition transition = joint_chain_transition(&self->chain->schedule, t);
-  double *root = self->column;
-  joint_chain_invert_spreads(self->d * self->view->lanes, transition, self->deviation, root);
-  draw_transition(self, transition, z, root, log_ratio);
   if (log_ratio) add_log_ratio(self, root, log_ratio);
   joint_chain_count_jitters(self, fallbacks);
 }

@@ -72,20 +72,15 @@ INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, con
 }
 
 SIMD_CLONES
-static void draw_stage_product(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
-                               const double *z, double *s) {
+void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
+                         const double *z, double *s) {
+  const Diffused stage = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
   if (evidence->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     product_vectors(evidence, stage, mu, z, s, 2, registers);
   } else {
     product_vectors(evidence, stage, mu, z, s, evidence->d, evidence->vectors);
   }
-}
-
-void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
-                         const double *z, double *s) {
-  const Diffused stage = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
-  draw_stage_product(evidence, stage, mu, z, s);
 }
 
 /* ---- stages with a likelihood that is not conjugate */
@@ -159,49 +154,40 @@ void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v,
 
 /* ---- the chain */
 
-/* Gathers the evidence. That of a conjugate likelihood is the same for all stages (Theorem 2). With any other
- * likelihood there is none at first; it is computed at the mode of every stage (Theorem 4). */
-static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
-  LaplaceEvidence *evidence = &self->evidence;
-  evidence->lanes = view->lanes;
-  evidence_decompose_lanes(view, evidence->precision, evidence->vector, evidence->basis, evidence->eigenvalue,
-                           evidence->rotated);
-  if (!history_is_quadratic(view->history)) laplace_dps_glm_begin(&self->glm, view->lanes);
-}
-
-/* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; s is not yet guarded. */
-static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
-                         int64_t *fallbacks) {
-  rng_lanes_normal(&chunk->rng, view->history->d, self->z);
-  if (history_is_quadratic(view->history) || v == 0)
-    laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
-  else
-    laplace_dps_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
-}
-
 /* Runs line 4: draws s_{t-1} from the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage
  * t - 1. Line 2 is stage T + 1, with N(0, I). */
 static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
   const bool start = t > schedule->stages;
+  const double v = start ? 1 : schedule_variance(schedule, t, self->last_stage),
+               alpha_bar = schedule->alpha_bar[t - 1];
   if (start)
     memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
   else
     denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
-  const double v = start ? 1 : schedule_variance(schedule, t, self->last_stage);
-  draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
+  rng_lanes_normal(&chunk->rng, chain->d, self->z);
+  if (history_is_quadratic(view->history) || v == 0)
+    laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
+  else
+    laplace_dps_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
   denoiser_chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
-/* Runs Algorithm 2 for every chunk of lanes. */
+/* Runs Algorithm 2 for every chunk of lanes. The evidence of a conjugate likelihood is the same for all
+ * stages (Theorem 2). With any other likelihood there is none at first; it is computed at the mode of every
+ * stage (Theorem 4). */
 static void laplace_dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws,
                                double *theta, int64_t *fallbacks) {
   LaplaceDps *self = sampler->state;
+  LaplaceEvidence *evidence = &self->evidence;
   const Chain *chain = sampler->setup.prior->chain;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
-    laplace_dps_gather_evidence(self, &view);
+    evidence->lanes = chunk.lanes;
+    evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
+                             evidence->eigenvalue, evidence->rotated);
+    if (!history_is_quadratic(history)) laplace_dps_glm_begin(&self->glm, chunk.lanes);
     for (int t = chain->schedule.stages + 1; t >= 1; t--)
       draw_stage(self, chain, t, &view, &chunk, fallbacks);
     denoiser_chain_to_theta(chain, chunk.lanes, self->s);
