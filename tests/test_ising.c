@@ -1,7 +1,7 @@
 /* The uniform prior on the hypercube: its chain against the two-point mixtures that its coordinates are, and
  * tilted transport on it against the enumeration of all corners. */
 #include "core/arena.h"
-#include "sampler/exact/exact_hypercube.h"
+
 #include "sampler/methods.h"
 #include "sampler_fixture.h"
 
@@ -146,41 +146,36 @@ static void test_posterior(void) {
     }
 }
 
-/* Checks every corner by the definition of its weight: the uniform numbers that give it make up its
- * probability. */
+/* Checks every corner by the definition of its weight: a uniform number gives the corner at which the sum of
+ * the probabilities, in the order of the corners' numbers, goes beyond it. */
 static void test_hypercube(void) {
   SCRATCH_ARENA(memory);
   enum { GRID = 200000 };
-  Hypercube hypercube;
-  double probability[CORNERS] = {0}, total = 0;
+  Prior prior = make(&memory, D, 10, 0.8);
+  const Likelihood likelihood = fixture_likelihood(1);
+  History history = fixture_history(&memory, D, 1, 3, 4, &likelihood);
   FixtureData data = fixture_data(D, 4, 1, 3);
-  CHECK_OK(exact_hypercube_create(&memory, D, &hypercube));
-  for (int i = 0; i < D; i++)
+  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = GRID, .lanes = GRID};
+  double below[CORNERS + 1] = {0}, *uniform = fixture_new(GRID, sizeof *uniform);
+  double *theta = fixture_draw(&sampler_exact, &prior, &history, 0, GRID, 0, NULL, NULL);
+  rng_lanes_uniform(&rng, 1, uniform);
+  for (int corner = 0; corner < CORNERS; corner++) {
+    double energy = 0;
     for (int l = 0; l < data.n; l++) {
-      hypercube.vector[i] += data.phi[l][i] * data.y[l];
-      for (int j = 0; j < D; j++) hypercube.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
+      double error = data.y[l];
+      for (int i = 0; i < D; i++) error -= data.phi[l][i] * (corner >> i & 1 ? 1 : -1);
+      energy += error * error / 2;
     }
-  exact_hypercube_weigh(&hypercube);
-  for (int k = 0; k < GRID; k++) {
-    double x[D];
-    int corner = 0;
-    exact_hypercube_draw(&hypercube, (k + 0.5) / GRID, 1, x);
-    for (int i = 0; i < D; i++) corner += (x[i] > 0) << i;
-    probability[corner] += 1.0 / GRID;
+    below[corner + 1] = below[corner] + exp(-energy);
   }
-  for (int pass = 0; pass < 2; pass++)
-    for (int corner = 0; corner < CORNERS; corner++) {
-      double energy = 0;
-      for (int l = 0; l < data.n; l++) {
-        double error = data.y[l];
-        for (int i = 0; i < D; i++) error -= data.phi[l][i] * (corner >> i & 1 ? 1 : -1);
-        energy += error * error / 2;
-      }
-      if (pass == 0)
-        total += exp(-energy);
-      else
-        CHECK_NEAR(probability[corner], exp(-energy) / total, 1.01 / GRID);
-    }
+  for (int k = 0; k < GRID; k++) {
+    const double place = uniform[k] * below[CORNERS], rounding = 1e-12 * below[CORNERS];
+    int corner = 0;
+    for (int i = 0; i < D; i++) corner += (theta[i * GRID + k] > 0) << i;
+    CU_ASSERT(below[corner] <= place + rounding && place <= below[corner + 1] + rounding);
+  }
+  free(theta);
+  free(uniform);
 }
 
 /* Checks that evidence beyond the first stage still ends on corners; here only the true corner remains. */

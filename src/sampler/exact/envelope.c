@@ -142,30 +142,19 @@ static void envelope_relative_masses(int n, const double *restrict log_mass, dou
   for (int c = 0; c < n; c++) weight[c] = special_exp(log_mass[c] - top);
 }
 
-/* Computes weight[count] relative to the largest; returns the sum. */
-static double envelope_weigh(Envelope *self) {
+/* Moves the cells that are to be split from the list to the split list; returns how many: none if their
+ * quarters would not fit. Computes weight[count] relative to the largest. */
+static int envelope_take_loose_cells(Envelope *self) {
+  struct EnvelopeWork *work = self->work;
   double total = 0;
+  int loose = 0;
   envelope_relative_masses(self->count, self->log_mass, particles_largest(self->count, self->log_mass),
                            self->weight);
   for (int c = 0; c < self->count; c++) total += self->weight[c];
-  return total;
-}
-
-/* Finds the cells to be split; returns how many. */
-static int envelope_find_loose_cells(const Envelope *self, double total) {
-  int loose = 0;
   for (int c = 0; c < self->count; c++) {
-    self->work->loose[loose] = c;
+    work->loose[loose] = c;
     loose += (self->slack[c] > SLACK) & (self->weight[c] > SHARE * total);
   }
-  return loose;
-}
-
-/* Moves the cells that are to be split from the list to the split list; returns how many: none if their
- * quarters would not fit. */
-static int envelope_take_loose_cells(Envelope *self, double total) {
-  struct EnvelopeWork *work = self->work;
-  const int loose = envelope_find_loose_cells(self, total);
   if (loose == 0 || self->count + 3 * loose > CELLS) return 0;
   int kept = work->loose[0];
   for (int s = 0; s < loose; s++) {
@@ -187,7 +176,7 @@ bool envelope_build(Envelope *self, const EnvelopeData *data) {
   self->best_value = -INFINITY;
   for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
   self->work->split[0] = (EnvelopeCell){.top = -INFINITY};
-  for (int loose = 1; loose > 0; loose = envelope_take_loose_cells(self, envelope_weigh(self)))
+  for (int loose = 1; loose > 0; loose = envelope_take_loose_cells(self))
     envelope_add_quarters(self, data, loose);
   double sum = 0;
   for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];

@@ -1,23 +1,32 @@
 /* Exact posterior sampling, where it is possible.
  *
  * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and the
- * posterior of a prior on the corners of a hypercube is enumerated (exact_hypercube.h). With any other prior
- * that has a density in the plane draws are made by rejection: a point x of the envelope (envelope.h) is
- * accepted with probability exp(log p(x) + l(x) - bound(x)). These draws are exact up to three things, all of
- * which are small by construction: the box of the prior cuts its tails, a bound between the points where the
- * prior density was looked up is a guess, and arithmetic rounds.
+ * posterior of a prior on the corners of {-1, 1}^d, an Ising model, is found by enumeration. With any other
+ * prior that has a density in the plane draws are made by rejection: a point x of the envelope (envelope.h)
+ * is accepted with probability exp(log p(x) + l(x) - bound(x)). These draws are exact up to three things, all
+ * of which are small by construction: the box of the prior cuts its tails, a bound between the points where
+ * the prior density was looked up is a guess, and arithmetic rounds.
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
 #include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
-#include "sampler/exact/exact_hypercube.h"
+
 #include "sampler/methods.h"
 
 #include <math.h>
 #include <stdio.h>
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
+
+/* Up to here the corners of a hypercube are enumerated. */
+enum { HYPERCUBE_MOST_DIMENSIONS = 20 };
+
+typedef struct {
+  double *precision, *vector; /* [d, d], [d]: the evidence of a run */
+  double *field; /* [d]: vector - precision x at the current corner */
+  double *cumulative; /* [2^d]: cumulative weights; bit i of a corner's number is 1 if x_i = 1 */
+} Hypercube;
 
 static bool exact_has_closed_form(const SamplerSetup *setup) {
   return setup->prior->mixture && likelihood_is_conjugate(setup->likelihood);
@@ -39,25 +48,19 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   Arena *memory = self->memory;
   if (exact_has_closed_form(setup)) return sampler_mixts.create(self, setup);
   if (setup->prior->hypercube) {
+    const size_t d = (size_t)setup->prior->d;
     Hypercube *hypercube;
     ALLOCATE(memory, hypercube, 1);
     self->state = hypercube;
-    return exact_hypercube_create(memory, setup->prior->d, hypercube);
+    ALLOCATE(memory, hypercube->precision, d * d);
+    ALLOCATE_ARRAYS(memory, d, hypercube->vector, hypercube->field);
+    ALLOCATE(memory, hypercube->cumulative, (size_t)1 << d);
+    return STATUS_OK;
   }
   Envelope *envelope;
   ALLOCATE(memory, envelope, 1);
   self->state = envelope;
   return envelope_create(memory, setup->prior, envelope);
-}
-
-/* Returns whether x lies in the outermost of the finest cells of the box, so that the posterior may extend
- * beyond it. */
-static bool exact_draw_is_at_edge(const PriorGrid *grid, const double *x) {
-  for (int i = 0; i < 2; i++) {
-    double place = (x[i] - grid->low[i]) / grid->size[i] * PRIOR_GRID_SIDE;
-    if (place < 1 || place > PRIOR_GRID_SIDE - 1) return true;
-  }
-  return false;
 }
 
 /* Proposes PROPOSALS points of the envelope; x <- the first that is accepted. Returns whether one was. */
@@ -80,28 +83,63 @@ static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rn
   return false;
 }
 
-/* Draws one x[2]. If no proposal is accepted, it is the best point that the envelope has seen. */
+/* Draws one x[2]. If no proposal is accepted, it is the best point that the envelope has seen. A draw in the
+ * outermost of the finest cells of the box is a fallback too, because the posterior may extend beyond it. */
 static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
                            int64_t *fallbacks) {
-  for (int round = 0; round < ROUNDS; round++) {
-    if (!exact_propose(envelope, data, &rng, x)) continue;
-    *fallbacks += exact_draw_is_at_edge(&envelope->grid, x);
-    return;
+  const PriorGrid *grid = &envelope->grid;
+  bool accepted = false, edge = false;
+  for (int round = 0; round < ROUNDS && !accepted; round++) accepted = exact_propose(envelope, data, &rng, x);
+  for (int i = 0; i < 2; i++) {
+    if (!accepted) x[i] = envelope->best[i];
+    const double place = (x[i] - grid->low[i]) / grid->size[i] * PRIOR_GRID_SIDE;
+    edge = edge || place < 1 || place > PRIOR_GRID_SIDE - 1;
   }
-  x[0] = envelope->best[0], x[1] = envelope->best[1];
-  ++*fallbacks;
+  *fallbacks += !accepted || edge;
 }
 
-/* Draws vertices, each with one uniform of its stream. */
-static void exact_draw_hypercube(Hypercube *hypercube, const History *history, RngLanes rng, int draws,
+/* Computes the cumulative weights, sums of exp(vector' x - x' precision x / 2). The Gray code visits the
+ * corners so that only one x_i changes at a time. */
+static void exact_weigh_hypercube(Hypercube *self, int d) {
+  const uint32_t count = 1u << d;
+  double log_weight = 0, largest = 0, sum = 0;
+  for (int i = 0; i < d; i++) { /* at x = (-1, .., -1), whose log weight is set to 0 */
+    self->field[i] = self->vector[i];
+    for (int j = 0; j < d; j++) self->field[i] += self->precision[i * d + j];
+  }
+  self->cumulative[0] = 0;
+  for (uint32_t k = 1, vertex = 0; k < count; k++) {
+    int i = 0;
+    while (!(k >> i & 1)) i++;
+    vertex ^= 1u << i;
+    const double to = vertex >> i & 1 ? 1 : -1, *row = self->precision + i * d;
+    log_weight += 2 * to * self->field[i] - 2 * row[i];
+    for (int j = 0; j < d; j++) self->field[j] -= 2 * to * row[j];
+    self->cumulative[vertex] = log_weight;
+    largest = fmax(largest, log_weight);
+  }
+  for (uint32_t vertex = 0; vertex < count; vertex++)
+    sum = self->cumulative[vertex] = sum + exp(fmax(self->cumulative[vertex] - largest, -700));
+}
+
+/* Draws corners, each with one uniform of its stream. */
+static void exact_draw_hypercube(Hypercube *self, const History *history, RngLanes rng, int draws,
                                  double *theta) {
+  const int d = history->d;
   const size_t lanes = rng.lanes;
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
-    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, hypercube->precision, hypercube->vector);
-    exact_hypercube_weigh(hypercube);
-    for (int n = run * draws; n < (run + 1) * draws; n++)
-      exact_hypercube_draw(hypercube, theta[n], lanes, theta + n);
+    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->precision, self->vector);
+    exact_weigh_hypercube(self, d);
+    for (int n = run * draws; n < (run + 1) * draws; n++) {
+      const double place = theta[n] * self->cumulative[((size_t)1 << d) - 1];
+      uint32_t vertex = 0;
+      for (int i = d - 1; i >= 0; i--) { /* finds the first whose cumulative weight is above `place` */
+        const uint32_t middle = vertex | 1u << i;
+        if (self->cumulative[middle - 1] <= place) vertex = middle;
+      }
+      for (int i = 0; i < d; i++) theta[(size_t)i * lanes + (size_t)n] = vertex >> i & 1 ? 1 : -1;
+    }
   }
 }
 
