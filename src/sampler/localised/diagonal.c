@@ -15,7 +15,6 @@
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
   const Diagonal *posterior;
-  double scale; /* of x: precisions are in units of 1 / scale^2 */
   double *vector, *mean, *variance, *normal; /* [d, n]: b, D, the diagonal part of C */
   double *share; /* [components, n]: r_c */
   double *along; /* [components, n]: normals for the rest of C */
@@ -64,48 +63,34 @@ static void localised_add_draw(Walk *walk, double s, double gain, double noise, 
   for (int k = 0; k < prior->d * lanes; k++) x[k] += walk->normal[k];
 }
 
-static void walk_draw(Walk *walk, int steps, const double *precision, RngLanes *rng, double *x) {
-  const int d = walk->posterior->prior->d, lanes = (int)rng->lanes;
-  const double unit = 1 / (walk->scale * walk->scale);
-  lanes_repeat(d, lanes, walk->posterior->b, walk->vector);
-  memset(x, 0, (size_t)(d * lanes) * sizeof *x);
-  for (int k = 0; k <= steps; k++) {
-    const double s = unit * precision[k], delta = k < steps ? unit * precision[k + 1] - s : 0;
-    localised_find_moments(walk, lanes, s);
-    if (k < steps)
-      localised_add_draw(walk, s, delta, delta, rng, walk->vector);
-    else
-      localised_add_draw(walk, s, 1, 0, rng, x);
-  }
-}
-
-static Status walk_create(Arena *memory, const Diagonal *posterior, Walk *out) {
-  const Isotropic *prior = posterior->prior;
-  const size_t block = (size_t)prior->d * CHUNK_LANES, parts = (size_t)prior->components * CHUNK_LANES;
-  *out = (Walk){.posterior = posterior};
-  ALLOCATE_ARRAYS(memory, block, out->vector, out->mean, out->variance, out->normal);
-  ALLOCATE_ARRAYS(memory, parts, out->share, out->along);
-  denoiser_isotropic_moments(prior, out->mean, out->variance);
-  for (int i = 0; i < prior->d; i++) out->scale += out->variance[i] / prior->d;
-  out->scale = sqrt(out->scale);
-  return STATUS_OK;
-}
-
 static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x,
                                       int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   const Config *options = posterior->options;
-  const int d = posterior->prior->d, steps = (int)config_int(options, "steps");
-  double *precision, *z;
-  Walk walk;
+  const Isotropic *prior = posterior->prior;
+  const int d = prior->d, steps = (int)config_int(options, "steps");
+  double *precision, *z, square = 0;
+  Walk walk = {.posterior = posterior};
   (void)fallbacks;
-  TRY(walk_create(&memory, posterior, &walk));
   ALLOCATE(&memory, precision, steps + 1);
-  ALLOCATE(&memory, z, d * CHUNK_LANES);
+  ALLOCATE_ARRAYS(&memory, d * CHUNK_LANES, z, walk.vector, walk.mean, walk.variance, walk.normal);
+  ALLOCATE_ARRAYS(&memory, prior->components * CHUNK_LANES, walk.share, walk.along);
+  denoiser_isotropic_moments(prior, walk.mean, walk.variance);
+  for (int i = 0; i < d; i++) square += walk.variance[i] / d;
+  const double scale = sqrt(square), unit = 1 / (scale * scale); /* precisions are in units of 1 / scale^2 */
   denoiser_localisation_precisions(steps, config_real(options, "first_precision"),
                                    config_real(options, "last_precision"), precision);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    walk_draw(&walk, steps, precision, &chunk.rng, z);
+    lanes_repeat(d, chunk.lanes, posterior->b, walk.vector);
+    memset(z, 0, (size_t)(d * chunk.lanes) * sizeof *z);
+    for (int k = 0; k <= steps; k++) {
+      const double s = unit * precision[k], delta = k < steps ? unit * precision[k + 1] - s : 0;
+      localised_find_moments(&walk, chunk.lanes, s);
+      if (k < steps)
+        localised_add_draw(&walk, s, delta, delta, &chunk.rng, walk.vector);
+      else
+        localised_add_draw(&walk, s, 1, 0, &chunk.rng, z);
+    }
     chunk_store(&chunk, d, z, x);
   }
   return STATUS_OK;

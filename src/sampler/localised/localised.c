@@ -50,17 +50,6 @@ typedef struct {
   double *log_evidence, *scratch; /* [n], [d, d, n] */
 } Linearised;
 
-static Status linearised_create(Arena *memory, int d, Linearised *out) {
-  const size_t vector = (size_t)d * DENOISER_LANES, matrix = (size_t)d * vector;
-  *out = (Linearised){0};
-  TRY(irls_create(memory, d, DENOISER_LANES, 1e-2, &out->irls));
-  TRY(ep_create(memory, d, DENOISER_LANES, EP_TOLERANCE, &out->ep));
-  ALLOCATE_ARRAYS(memory, DENOISER_LANES, out->lane_fallbacks, out->log_evidence);
-  ALLOCATE_ARRAYS(memory, matrix, out->scratch, out->precision, out->basis, out->prior_precision);
-  ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->prior_vector);
-  return STATUS_OK;
-}
-
 /* Finds the Gaussian in the prior's place: with it the posterior under the evidence has mean D and covariance
  * C. Where C is wider than any Gaussian allows, as it is between modes, takes a wide one that keeps D. */
 static void linearised_find_gaussian(Linearised *self, Localisation *walk, int lanes) {
@@ -79,35 +68,28 @@ static void linearised_find_gaussian(Linearised *self, Localisation *walk, int l
   for (int i = 0; i < entries; i++) self->prior_vector[i] -= self->vector[i];
 }
 
-/* Finds the evidence for runs (draws = 1) by expectation propagation, first from the mode under the Gaussian
- * of the prior without evidence, and then repeatedly under the Gaussian in the prior's place at the evidence
- * found so far. */
-static void linearised_find_of_runs(Linearised *self, Localisation *walk, const HistoryView *view,
-                                    int64_t *fallbacks) {
-  const int d = walk->denoiser->d, lanes = view->lanes;
-  denoiser_localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
-  memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
-  linearised_find_gaussian(self, walk, lanes);
-  irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
-             self->scratch, fallbacks);
-  for (int pass = 1; pass <= GAUSSIANS; pass++) {
-    if (pass > 1) linearised_find_gaussian(self, walk, lanes);
-    ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
-             self->log_evidence, fallbacks);
-    linalg_eigen_lanes(d, lanes, self->precision, self->basis, self->eigenvalue);
-    for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
-  }
-}
-
 /* Finds the evidence for the lanes of the view, in the denoiser's coordinates and the same for every draw of
- * a run: basis, eigenvalue, precision and vector. Fallbacks are added to fallbacks[B]. */
+ * a run: basis, eigenvalue, precision and vector. Expectation propagation first starts from the mode under
+ * the Gaussian of the prior without evidence, and is then repeated under the Gaussian in the prior's place at
+ * the evidence found so far. Fallbacks are added to fallbacks[B]. */
 static void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view,
                             int64_t *fallbacks) {
   const int d = walk->denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
   const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
   const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
   ASSERT(runs <= DENOISER_LANES);
-  linearised_find_of_runs(self, walk, &once, fallbacks);
+  denoiser_localisation_no_evidence(d, runs, self->basis, self->eigenvalue, self->vector);
+  memset(self->precision, 0, (size_t)(d * d * runs) * sizeof *self->precision);
+  linearised_find_gaussian(self, walk, runs);
+  irls_solve(&self->irls, &once, self->prior_precision, self->prior_vector, self->precision, self->vector,
+             self->scratch, fallbacks);
+  for (int pass = 1; pass <= GAUSSIANS; pass++) {
+    if (pass > 1) linearised_find_gaussian(self, walk, runs);
+    ep_solve(&self->ep, &once, self->prior_precision, self->prior_vector, self->precision, self->vector,
+             self->log_evidence, fallbacks);
+    linalg_eigen_lanes(d, runs, self->precision, self->basis, self->eigenvalue);
+    for (int i = 0; i < d * runs; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
+  }
   history_repeat_runs(view, first, runs, d * d, self->precision, self->scratch);
   history_repeat_runs(view, first, runs, d * d, self->basis, self->scratch);
   history_repeat_runs(view, first, runs, d, self->eigenvalue, self->scratch);
@@ -166,17 +148,6 @@ static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rn
     ess[(view->first + n) / view->draws] += reservoir_ess(&self->reservoir, n) / view->draws;
 }
 
-static void localised_draw_lanes(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
-                                 int64_t *fallbacks) {
-  if (history_is_quadratic(view->history)) {
-    localised_find_evidence(self, view);
-    denoiser_localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng,
-                               self->z, self->lane_fallbacks);
-  } else {
-    draw_weighted(self, view, rng, ess, fallbacks);
-  }
-}
-
 static void localised_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                              int64_t *fallbacks) {
   Localised *self = sampler->state;
@@ -186,7 +157,13 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
-    localised_draw_lanes(self, &view, &chunk.rng, sampler->ess, fallbacks);
+    if (history_is_quadratic(history)) {
+      localised_find_evidence(self, &view);
+      denoiser_localisation_draw(&self->walk, chunk.lanes, self->basis, self->eigenvalue, self->vector,
+                                 &chunk.rng, self->z, self->lane_fallbacks);
+    } else {
+      draw_weighted(self, &view, &chunk.rng, sampler->ess, fallbacks);
+    }
     denoiser_chain_guard(&chunk, sampler->d, self->z, fallbacks);
     denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
@@ -196,30 +173,15 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
 
 /* ---- the marginal likelihood, run by run */
 
-/* Returns the logarithm of the mean weight of rng.draws draws of a run, and sets *error to its standard
- * error. */
-static double log_mean_weight(Localised *self, const History *history, int run, RngLanes rng, double *error,
-                              int64_t *fallbacks) {
-  const Denoiser *denoiser = self->walk.denoiser;
-  const int draws = (int)rng.draws;
-  rng.first_lane += (uint32_t)(run * draws);
-  rng.lanes = rng.draws;
-  reservoir_clear(&self->reservoir, 1);
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history,     draws,           run * draws + chunk.first,
-                              chunk.lanes, denoiser->shift, denoiser->scale};
-    linearised_find(&self->linearised, &self->walk, &view, fallbacks);
-    draw_candidate(self, &view, &chunk.rng);
-    for (int n = 0; n < chunk.lanes; n++) reservoir_add(&self->reservoir, 0, self->log_weight[n]);
-  }
-  return reservoir_log_mean(&self->reservoir, 0, draws, error);
-}
-
+/* Returns the log marginal likelihood of a run. With rewards that are not Gaussian it contains the logarithm
+ * of the mean weight of rng.draws draws, whose standard error becomes part of *error. */
 static double marginal_of_run(Localised *self, const History *history, int run, RngLanes rng, double *error,
                               int64_t *fallbacks) {
   const Denoiser *denoiser = self->walk.denoiser;
+  const double *shift = denoiser->shift, *scale = denoiser->scale;
+  const int draws = (int)rng.draws;
   /* The first of two draws, since a view with one draw per run must begin at a tile of runs. */
-  const HistoryView view = {history, 2, 2 * run, 1, denoiser->shift, denoiser->scale};
+  const HistoryView view = {history, 2, 2 * run, 1, shift, scale};
   double weight, weight_error = 0;
   int lane_fallbacks = 0;
   if (history_is_quadratic(history)) {
@@ -227,7 +189,16 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
     history_residual(&view, &weight);
     weight *= -0.5;
   } else {
-    weight = log_mean_weight(self, history, run, rng, &weight_error, fallbacks);
+    rng.first_lane += (uint32_t)(run * draws);
+    rng.lanes = rng.draws;
+    reservoir_clear(&self->reservoir, 1);
+    for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+      const HistoryView drawn = {history, draws, run * draws + chunk.first, chunk.lanes, shift, scale};
+      linearised_find(&self->linearised, &self->walk, &drawn, fallbacks);
+      draw_candidate(self, &drawn, &chunk.rng);
+      for (int n = 0; n < chunk.lanes; n++) reservoir_add(&self->reservoir, 0, self->log_weight[n]);
+    }
+    weight = reservoir_log_mean(&self->reservoir, 0, draws, &weight_error);
     linearised_find(&self->linearised, &self->walk, &view, fallbacks);
     memcpy(self->basis, self->linearised.basis, (size_t)(history->d * history->d) * sizeof *self->basis);
     memcpy(self->eigenvalue, self->linearised.eigenvalue, (size_t)history->d * sizeof *self->eigenvalue);
@@ -251,7 +222,7 @@ static void localised_marginal(Sampler *sampler, const History *history, RngLane
 
 static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t vector = (size_t)sampler->d * CHUNK_LANES, matrix = (size_t)sampler->d * vector;
+  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES, matrix = d * vector;
   const double first = config_real(setup->options, "first_precision"),
                last = config_real(setup->options, "last_precision");
   const bool from_mixture = config_is(setup->options, "covariance", "mixture");
@@ -279,7 +250,13 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->candidate, vector);
   ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->log_weight, self->uniform);
   TRY(reservoir_create(memory, CHUNK_LANES, &self->reservoir));
-  return linearised_create(memory, sampler->d, &self->linearised);
+  Linearised *at = &self->linearised;
+  TRY(irls_create(memory, sampler->d, DENOISER_LANES, 1e-2, &at->irls));
+  TRY(ep_create(memory, sampler->d, DENOISER_LANES, EP_TOLERANCE, &at->ep));
+  ALLOCATE_ARRAYS(memory, DENOISER_LANES, at->lane_fallbacks, at->log_evidence);
+  ALLOCATE_ARRAYS(memory, d * d * DENOISER_LANES, at->scratch, at->precision, at->basis, at->prior_precision);
+  ALLOCATE_ARRAYS(memory, d * DENOISER_LANES, at->vector, at->eigenvalue, at->prior_vector);
+  return STATUS_OK;
 }
 
 /* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture (the one that a learned
