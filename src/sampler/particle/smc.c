@@ -59,62 +59,41 @@ static void smc_add_noise(size_t count, double sd, const double *restrict cloud,
   for (size_t k = 0; k < count; k++) moved[k] = cloud[k] + sd * moved[k];
 }
 
-/* Computes moved[d, P] = cloud + sd normals. */
-static void smc_perturb_cloud(Sampler *sampler, int b, int round, double sd) {
-  Smc *self = sampler->state;
-  const int particles = self->particles;
-  RngLanes rng = sampler_update_streams(sampler, round, particles, b * particles, particles);
-  rng_lanes_normal(&rng, sampler->d, self->moved);
-  smc_add_noise((size_t)sampler->d * (size_t)particles, sd, smc_cloud_of_run(sampler, b), self->moved);
-}
-
-/* Computes weight[P] <- the log likelihood of what run b has not yet absorbed, from the change in its
- * evidence. */
-static void smc_weigh_by_evidence(Sampler *sampler, const History *history, int b) {
-  Smc *self = sampler->state;
-  const int d = sampler->d;
-  double *precision = self->precision + (size_t)b * (size_t)(d * d),
-         *vector = self->vector + (size_t)b * (size_t)d;
-  history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->new_precision, self->new_vector);
-  for (int i = 0; i < d * d; i++) precision[i] = self->new_precision[i] - precision[i];
-  for (int i = 0; i < d; i++) vector[i] = self->new_vector[i] - vector[i];
-  particles_quadratic(d, self->particles, precision, vector, self->origin, self->moved, self->weight);
-  memcpy(precision, self->new_precision, (size_t)(d * d) * sizeof *precision);
-  memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
-}
-
-/* Does the same for a likelihood that is not conjugate, from the new rows. */
-static void smc_weigh_by_rows(Sampler *sampler, const History *history, int b) {
-  Smc *self = sampler->state;
-  const int particles = self->particles;
-  const History recent = history_since(history, self->rows[b]);
-  const HistoryView view = {&recent, particles, b * particles, particles, NULL, NULL};
-  history_log_likelihood(&view, self->moved, self->weight, NULL);
-  self->rows[b] = history_observations(history, b);
-}
-
+/* Absorbs what the cloud of run b has not seen of the history: perturbs it, weighs it by the likelihood of
+ * the new observations, from the change of the evidence or from their rows, and resamples. */
 static void smc_absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
   Smc *self = sampler->state;
-  const int particles = self->particles;
-  const bool conjugate = likelihood_is_conjugate(history->likelihood);
-  const double sigma = likelihood_noise(history->likelihood);
-  double offset;
+  const int d = sampler->d, particles = self->particles, first = b * particles;
+  const double sd = self->step_size * likelihood_noise(history->likelihood) / sqrt(history->rounds);
+  double offset, *cloud = smc_cloud_of_run(sampler, b);
+  RngLanes normals = sampler_update_streams(sampler, history->rounds, particles, first, particles);
   Rng rng =
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
-  smc_perturb_cloud(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
-  if (conjugate)
-    smc_weigh_by_evidence(sampler, history, b);
-  else
-    smc_weigh_by_rows(sampler, history, b);
+  rng_lanes_normal(&normals, d, self->moved);
+  smc_add_noise((size_t)d * (size_t)particles, sd, cloud, self->moved);
+  if (likelihood_is_conjugate(history->likelihood)) {
+    double *precision = self->precision + (size_t)b * (size_t)(d * d),
+           *vector = self->vector + (size_t)b * (size_t)d;
+    history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->new_precision, self->new_vector);
+    for (int i = 0; i < d * d; i++) precision[i] = self->new_precision[i] - precision[i];
+    for (int i = 0; i < d; i++) vector[i] = self->new_vector[i] - vector[i];
+    particles_quadratic(d, particles, precision, vector, self->origin, self->moved, self->weight);
+    memcpy(precision, self->new_precision, (size_t)(d * d) * sizeof *precision);
+    memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
+  } else {
+    const History recent = history_since(history, self->rows[b]);
+    const HistoryView view = {&recent, particles, first, particles, NULL, NULL};
+    history_log_likelihood(&view, self->moved, self->weight, NULL);
+    self->rows[b] = history_observations(history, b);
+  }
   bool left = particles_weigh(particles, self->weight, self->weight);
   sampler->ess[b] = particles_ess(particles, self->weight);
   if (!left || sampler->ess[b] < 1 + 1e-6) fallbacks[b]++;
   rng_uniform(&rng, 1, &offset);
   particles_resample(particles, self->weight, offset, particles, self->chosen);
-  lanes_gather(sampler->d, particles, particles, self->chosen, self->moved, smc_cloud_of_run(sampler, b));
+  lanes_gather(d, particles, particles, self->chosen, self->moved, cloud);
 }
 
-/* Absorbs whatever the clouds have not seen of the history. */
 static void smc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   (void)round;
   for (int b = 0; b < history->runs; b++) smc_absorb_run(sampler, history, b, fallbacks);

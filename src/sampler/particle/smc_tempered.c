@@ -79,11 +79,6 @@ static void smc_tempered_log_likelihood(const Tempered *self, const Run *run, co
   history_log_likelihood(&view, x, out, NULL);
 }
 
-static void smc_tempered_log_prior(const Tempered *self, const Run *run, const double *x, double *out) {
-  const Prior *prior = run->sampler->setup.prior;
-  prior->ops->log_density(prior, self->particles, x, out);
-}
-
 /* Returns the next exponent: 1, or the one at which the effective sample size of the step is half the number
  * of particles. */
 static double next_exponent(Tempered *self, double exponent) {
@@ -149,26 +144,35 @@ static void smc_tempered_propose(int d, int n, double factor, const double *root
   }
 }
 
-/* Replaces uniform[n] by 1 if it is below the ratio of the densities, so that the proposal is accepted, else
- * by 0. */
+/* Replaces particles, and their densities, by the proposals that are accepted: those whose uniform number is
+ * below the ratio of the densities. */
 SIMD_CLONES
-static void smc_tempered_decide(int n, double exponent, const double *restrict prior,
-                                const double *restrict likelihood, const double *restrict new_prior,
-                                const double *restrict new_likelihood, double *uniform) {
-  for (int j = 0; j < n; j++) {
-    double gain = new_prior[j] - prior[j] + exponent * (new_likelihood[j] - likelihood[j]);
-    uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
+static void smc_tempered_accept(Tempered *self, int d, double exponent) {
+  for (RealLanes at = real_begin(self->particles); at.count > 0; real_next(&at)) {
+    Real prior, likelihood, new_prior, new_likelihood, uniform, x, proposal;
+    real_load(at, 1, self->prior, &prior);
+    real_load(at, 1, self->likelihood, &likelihood);
+    real_load(at, 1, self->new_prior, &new_prior);
+    real_load(at, 1, self->new_likelihood, &new_likelihood);
+    real_load(at, 1, self->uniform, &uniform);
+    const Real gain = new_prior - prior + exponent * (new_likelihood - likelihood);
+    const Mask accepted = real_above(real_exp(gain), uniform);
+    prior = real_choose(accepted, new_prior, prior);
+    likelihood = real_choose(accepted, new_likelihood, likelihood);
+    real_store(at, 1, &prior, self->prior);
+    real_store(at, 1, &likelihood, self->likelihood);
+    for (size_t row = 0; row < (size_t)d * at.lanes; row += at.lanes) {
+      real_load(at, 1, self->x + row, &x);
+      real_load(at, 1, self->proposal + row, &proposal);
+      x = real_choose(accepted, proposal, x);
+      real_store(at, 1, &x, self->x + row);
+    }
   }
-}
-
-SIMD_CLONES
-static void take_accepted(int n, const double *restrict accepted, const double *restrict from,
-                          double *restrict to) {
-  for (int j = 0; j < n; j++) to[j] = accepted[j] != 0 ? from[j] : to[j];
 }
 
 /* Moves the particles by random-walk Metropolis with the cloud's covariance. */
 static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
+  const Prior *prior = run->sampler->setup.prior;
   const int d = run->sampler->d, particles = self->particles;
   int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
@@ -178,15 +182,9 @@ static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t
     rng_lanes_normal(&run->rng, d, self->proposal);
     rng_lanes_uniform(&run->rng, 1, self->uniform);
     smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
-    smc_tempered_log_prior(self, run, self->proposal, self->new_prior);
+    prior->ops->log_density(prior, particles, self->proposal, self->new_prior);
     smc_tempered_log_likelihood(self, run, self->proposal, self->new_likelihood);
-    smc_tempered_decide(particles, exponent, self->prior, self->likelihood, self->new_prior,
-                        self->new_likelihood, self->uniform);
-    for (int i = 0; i < d; i++)
-      take_accepted(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
-                    self->x + (size_t)i * (size_t)particles);
-    take_accepted(particles, self->uniform, self->new_prior, self->prior);
-    take_accepted(particles, self->uniform, self->new_likelihood, self->likelihood);
+    smc_tempered_accept(self, d, exponent);
   }
 }
 
@@ -197,7 +195,7 @@ static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
   prior->ops->sample(prior, &run->rng, self->x);
   if (run->history->rounds == 0) return ess;
   if (likelihood_is_conjugate(run->history->likelihood)) smc_tempered_find_centre(self, run, fallbacks);
-  smc_tempered_log_prior(self, run, self->x, self->prior);
+  prior->ops->log_density(prior, self->particles, self->x, self->prior);
   smc_tempered_log_likelihood(self, run, self->x, self->likelihood);
   if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
     fallbacks[run->b]++;
