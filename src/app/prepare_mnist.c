@@ -57,65 +57,43 @@ static void prepare_mnist_report(int start, int epoch, double loss) {
   fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
 }
 
-static Status prepare_mnist_train(const PrepareJob *job, Mnist *mnist) {
-  TRY(embedding_idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
-  TRY(embedding_classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
-                                 prepare_mnist_report, &mnist->classifier));
-  return embedding_classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);
-}
-
-static LabelledRows prepare_mnist_rows(const Mnist *mnist) {
-  return (LabelledRows){mnist->embedding.arms, mnist->embedding.d, IDX_LABELS, mnist->embedding.features,
-                        mnist->label};
-}
-
+/* Embeds all digits, and fits linear models to the embeddings. */
 static Status prepare_mnist_embed(const PrepareJob *job, Mnist *mnist) {
   size_t first = (size_t)mnist->training.count, rows = first + (size_t)mnist->test.count,
          d = CLASSIFIER_EMBEDDING;
-  mnist->embedding.arms = (int)rows;
-  mnist->embedding.d = (int)d;
-  mnist->embedding.noise = NOISE;
-  ALLOCATE(&mnist->memory, mnist->embedding.features, rows * d);
+  Embedding *embedding = &mnist->embedding;
+  Samples *theta = &embedding->theta;
+  embedding->arms = (int)rows;
+  embedding->d = theta->d = (int)d;
+  embedding->noise = NOISE;
+  theta->n = (int)config_int(job->options, "samples");
+  ALLOCATE(&mnist->memory, embedding->features, rows * d);
   ALLOCATE(&mnist->memory, mnist->label, rows);
-  double *features = mnist->embedding.features;
-  TRY(embedding_classifier_embed(&mnist->classifier, &mnist->training, features));
-  TRY(embedding_classifier_embed(&mnist->classifier, &mnist->test, features + first * d));
+  ALLOCATE(&mnist->memory, theta->theta, d * (size_t)theta->n);
+  ALLOCATE(&mnist->memory, mnist->positive, theta->n);
+  TRY(embedding_classifier_embed(&mnist->classifier, &mnist->training, embedding->features));
+  TRY(embedding_classifier_embed(&mnist->classifier, &mnist->test, embedding->features + first * d));
   memcpy(mnist->label, mnist->training.label, first);
   memcpy(mnist->label + first, mnist->test.label, rows - first);
-  LabelledRows all = prepare_mnist_rows(mnist);
+  const LabelledRows all = {(int)rows, (int)d, IDX_LABELS, embedding->features, mnist->label};
   double square = embedding_linear_fit_mean_square(&all);
   mnist->scale = config_is(job->options, "scale", "unit") && square > 0 ? 1 / sqrt(square) : 1;
-  for (size_t i = 0; i < rows * d; i++) features[i] *= mnist->scale;
-  return STATUS_OK;
-}
-
-static Status prepare_mnist_fit_linear(const PrepareJob *job, Mnist *mnist) {
-  Samples *theta = &mnist->embedding.theta;
-  LabelledRows all = prepare_mnist_rows(mnist);
-  theta->n = (int)config_int(job->options, "samples");
-  theta->d = mnist->embedding.d;
-  ALLOCATE(&mnist->memory, theta->theta, (size_t)theta->d * (size_t)theta->n);
-  ALLOCATE(&mnist->memory, mnist->positive, theta->n);
+  for (size_t i = 0; i < rows * d; i++) embedding->features[i] *= mnist->scale;
   return embedding_linear_fit_sample(&all, config_real(job->options, "ridge"), job->seed, theta->n,
                                      theta->theta, mnist->positive);
 }
 
-/* Hashes the images and labels that everything was computed from, independently of their file format. */
-static Status prepare_mnist_hash(const Mnist *mnist, char hash[DIGEST_SIZE]) {
-  const Digits *sets[2] = {&mnist->training, &mnist->test};
+static Status prepare_mnist_add_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item,
+                                        int arm) {
+  const Digits *const sets[] = {&mnist->training, &mnist->test};
+  char hash[DIGEST_SIZE];
   Digest digest;
   digest_begin(&digest);
   for (int s = 0; s < 2; s++) {
     digest_add(&digest, sets[s]->pixels, (size_t)sets[s]->count * (size_t)sets[s]->inputs);
     digest_add(&digest, sets[s]->label, (size_t)sets[s]->count);
   }
-  return digest_end(&digest, hash);
-}
-
-static Status prepare_mnist_add_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item,
-                                        int arm) {
-  char hash[DIGEST_SIZE];
-  TRY(prepare_mnist_hash(mnist, hash));
+  TRY(digest_end(&digest, hash));
   TRY(store_text_attribute(file, NULL, "digits_sha256", hash));
   TRY(store_int_attribute(file, "training_digits", mnist->training.count));
   TRY(store_int_attribute(file, "test_digits", mnist->test.count));
@@ -131,29 +109,23 @@ static Status prepare_mnist_add_details(StoreFile *file, const PrepareJob *job, 
                      mnist->label);
 }
 
-static Status prepare_mnist_write(const PrepareJob *job, const Mnist *mnist) {
-  StoreFile *file;
-  int axes[3];
-  TRY(embedding_create(job->output, "embedding of digits and linear models of their labels",
-                       &mnist->embedding, axes, &file));
-  return store_finish(file, prepare_mnist_add_details(file, job, mnist, axes[0], axes[1]));
-}
-
-static void prepare_mnist_print_summary(const PrepareJob *job, const Mnist *mnist) {
-  printf("%s: %d training and %d test digits, %d linear models\n", job->output, mnist->training.count,
-         mnist->test.count, mnist->embedding.theta.n);
-  printf("  test accuracy of the classifier %.4f (%lld epochs); %d of %d embedding units alive (start %d)\n",
-         mnist->accuracy, (long long)config_int(job->options, "epochs"), mnist->classifier.alive,
-         CLASSIFIER_EMBEDDING, mnist->classifier.starts);
-  printf("  embeddings multiplied by %.6g; noise of the rewards %g\n", mnist->scale, NOISE);
-}
-
 Status prepare_mnist(const PrepareJob *job) {
   SCOPED(Mnist, mnist, prepare_mnist_destroy);
-  TRY(prepare_mnist_train(job, &mnist));
+  const int epochs = (int)config_int(job->options, "epochs");
+  StoreFile *file;
+  int axes[3];
+  TRY(embedding_idx_read_digits(job->input_count, job->inputs, &mnist.training, &mnist.test));
+  TRY(embedding_classifier_train(&mnist.training, epochs, job->seed, prepare_mnist_report,
+                                 &mnist.classifier));
+  TRY(embedding_classifier_accuracy(&mnist.classifier, &mnist.test, &mnist.accuracy));
   TRY(prepare_mnist_embed(job, &mnist));
-  TRY(prepare_mnist_fit_linear(job, &mnist));
-  TRY(prepare_mnist_write(job, &mnist));
-  prepare_mnist_print_summary(job, &mnist);
+  TRY(embedding_create(job->output, "embedding of digits and linear models of their labels", &mnist.embedding,
+                       axes, &file));
+  TRY(store_finish(file, prepare_mnist_add_details(file, job, &mnist, axes[0], axes[1])));
+  printf("%s: %d training and %d test digits, %d linear models\n", job->output, mnist.training.count,
+         mnist.test.count, mnist.embedding.theta.n);
+  printf("  test accuracy of the classifier %.4f (%d epochs); %d of %d embedding units alive (start %d)\n",
+         mnist.accuracy, epochs, mnist.classifier.alive, CLASSIFIER_EMBEDDING, mnist.classifier.starts);
+  printf("  embeddings multiplied by %.6g; noise of the rewards %g\n", mnist.scale, NOISE);
   return STATUS_OK;
 }

@@ -12,18 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* With --option tasks=users: the situation of a service that recommends movies to new
+ * users. The movies' vectors, factorised from the ratings of some users, are the features of arms; each
+ * held-out user is a task, whose theta* is the vector that fits this user's ratings of these movies; and the
+ * ratings of the other users are the logs that a prior is learned from (`thompson train --logs`). */
+
 /* Samples of theta, and the id of each in the input files. */
 typedef struct {
   Samples samples;
   int64_t *id; /* [samples.n] */
 } NamedTheta;
-
-static Status prepare_movielens_new_theta(Arena *memory, int n, int d, NamedTheta *out) {
-  *out = (NamedTheta){.samples = {.n = n, .d = d}};
-  ALLOCATE(memory, out->samples.theta, (size_t)n * (size_t)d);
-  ALLOCATE(memory, out->id, n);
-  return STATUS_OK;
-}
 
 /* Copies rows[n, d] into the samples, starting at sample `first`. */
 static void prepare_movielens_put_rows(int first, int n, const int64_t *id, const double *rows,
@@ -34,64 +32,34 @@ static void prepare_movielens_put_rows(int first, int n, const int64_t *id, cons
     for (size_t i = 0; i < d; i++) out->samples.theta[i * stride + (size_t)first + m] = rows[m * d + i];
 }
 
-/* With --option tasks=users: the situation of a service that recommends movies to new
- * users. The movies' vectors, factorised from the ratings of some users, are the features of arms; each
- * held-out user is a task, whose theta* is the vector that fits this user's ratings of these movies; and the
- * ratings of the other users are the logs that a prior is learned from (`thompson train --logs`). */
-
-/* Computes the users' samples: first the held-out users, by a ridge regression of their ratings on the
- * movies' vectors, then the other users, by their vectors in the factorisation. */
-static Status prepare_movielens_users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_out,
-                                            const FactorisationSetup *setup, const Factorisation *result,
-                                            NamedTheta *out) {
-  SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)result->d, own = (size_t)held_out->users * d;
-  SparseRows sparse;
-  double *rows;
-  ALLOCATE(&scratch, rows, own + d * d);
-  TRY(embedding_factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
-  embedding_factorisation_update(&sparse, setup, result->item, rows, rows + own);
-  TRY(prepare_movielens_new_theta(memory, held_out->users + ratings->users, result->d, out));
-  prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, out);
-  prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, out);
-  return STATUS_OK;
-}
-
-enum { ROWS = 4096 /* written at once */ };
-
-static Status prepare_movielens_write_rows(StoreFile *file, const int *variable, const Ratings *ratings,
-                                           const Factorisation *result, int64_t first, int64_t *task,
-                                           double *x, double *y) {
-  const int64_t left = ratings->count - first;
-  const size_t n = left < ROWS ? (size_t)left : ROWS, d = (size_t)result->d;
-  for (size_t r = 0; r < n; r++) {
-    const Rating *rating = &ratings->rating[first + (int64_t)r];
-    task[r] = ratings->user_id[rating->user];
-    memcpy(x + r * d, result->item + (size_t)rating->item * d, d * sizeof *x);
-    y[r] = rating->value - result->mean;
-  }
-  const size_t start[] = {(size_t)first, 0}, count[] = {n, d};
-  TRY(store_put_part(file, variable[0], start, count, task));
-  TRY(store_put_part(file, variable[1], start, count, x));
-  return store_put_part(file, variable[2], start, count, y);
-}
-
 /* Writes logs into an embedding file, in which `dim` is the dimension of theta: task(observation), the user;
  * x(observation, dim), the movie's vector; and y(observation), the rating minus the mean. */
 static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratings *ratings,
                                            const Factorisation *result) {
+  enum { ROWS = 4096 /* written at once */ };
   SCRATCH_ARENA(scratch);
-  int axis[] = {0, dim}, variable[3];
-  int64_t *task;
-  double *x, *y;
-  ALLOCATE_ARRAYS(&scratch, ROWS, task, y);
-  ALLOCATE(&scratch, x, ROWS * (size_t)result->d);
-  TRY(store_dimension(file, "observation", (size_t)ratings->count, &axis[0]));
-  TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL, &variable[0]));
-  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1", &variable[1]));
-  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating minus the mean rating", "1", &variable[2]));
-  for (int64_t first = 0; first < ratings->count; first += ROWS)
-    TRY(prepare_movielens_write_rows(file, variable, ratings, result, first, task, x, y));
+  const size_t d = (size_t)result->d, total = (size_t)ratings->count;
+  int axis[] = {0, dim}, task, x, y;
+  int64_t *tasks;
+  double *features, *rewards;
+  ALLOCATE_ARRAYS(&scratch, ROWS, tasks, rewards);
+  ALLOCATE(&scratch, features, ROWS * d);
+  TRY(store_dimension(file, "observation", total, &axis[0]));
+  TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL, &task));
+  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1", &x));
+  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating minus the mean rating", "1", &y));
+  for (size_t first = 0; first < total; first += ROWS) {
+    const size_t n = total - first < ROWS ? total - first : ROWS, start[] = {first, 0}, count[] = {n, d};
+    for (size_t r = 0; r < n; r++) {
+      const Rating *rating = &ratings->rating[first + r];
+      tasks[r] = ratings->user_id[rating->user];
+      memcpy(features + r * d, result->item + (size_t)rating->item * d, d * sizeof *features);
+      rewards[r] = rating->value - result->mean;
+    }
+    TRY(store_put_part(file, task, start, count, tasks));
+    TRY(store_put_part(file, x, start, count, features));
+    TRY(store_put_part(file, y, start, count, rewards));
+  }
   return STATUS_OK;
 }
 
@@ -130,112 +98,116 @@ static void prepare_movielens_report(int sweep, double rmse) {
   fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
 }
 
-/* Hashes the ratings that the vectors were computed from, independently of their file format. */
-static Status prepare_movielens_hash(const Ratings *ratings, char hash[DIGEST_SIZE]) {
+static Status prepare_movielens_add_details(StoreFile *file, const PrepareJob *job, const Movielens *work,
+                                            const int *axes) {
+  const bool users = work->held_out.users > 0;
+  const Factorisation *result = &work->result;
+  const Ratings *ratings = &work->ratings;
+  char hash[DIGEST_SIZE];
+  int sweep;
   Digest digest;
-  digest_begin(&digest);
+  digest_begin(&digest); /* of the ratings, independently of their file format */
   for (int64_t i = 0; i < ratings->count; i++) {
     const Rating *rating = &ratings->rating[i];
     digest_add(&digest, &ratings->user_id[rating->user], sizeof *ratings->user_id);
     digest_add(&digest, &ratings->item_id[rating->item], sizeof *ratings->item_id);
     digest_add(&digest, &rating->value, sizeof rating->value);
   }
-  return digest_end(&digest, hash);
-}
-
-static Status prepare_movielens_add_details(StoreFile *file, const PrepareJob *job, const Movielens *work,
-                                            const int *axes) {
-  const bool users = work->held_out.users > 0;
-  const Factorisation *result = &work->result;
-  char hash[DIGEST_SIZE];
-  int sweep;
-  TRY(prepare_movielens_hash(&work->ratings, hash));
+  TRY(digest_end(&digest, hash));
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
-  TRY(store_int_attribute(file, "ratings", work->ratings.count));
+  TRY(store_int_attribute(file, "ratings", ratings->count));
   TRY(store_real_attribute(file, "rating_mean", result->mean));
-  TRY(store_real_attribute(file, "rmse_of_mean", prepare_movielens_baseline(&work->ratings, result->mean)));
+  TRY(store_real_attribute(file, "rmse_of_mean", prepare_movielens_baseline(ratings, result->mean)));
   TRY(store_real_attribute(file, "ridge", work->setup.ridge));
   TRY(store_int_attribute(file, "seed", (int64_t)job->seed));
   TRY(store_write(file, "item_id", STORE_INT64, 1, &axes[0],
                   users ? "user of the input files" : "movie of the input files", NULL, work->theta.id));
   TRY(store_write(file, "arm_id", STORE_INT64, 1, &axes[1],
                   users ? "movie of the input files" : "user of the input files", NULL,
-                  users ? work->ratings.item_id : work->ratings.user_id));
+                  users ? ratings->item_id : ratings->user_id));
   TRY(store_dimension(file, "sweep", (size_t)result->sweeps, &sweep));
   TRY(store_write(file, "rmse", STORE_DOUBLE, 1, &sweep, "root mean squared residual after a sweep", "1",
                   result->rmse));
-  return users ? prepare_movielens_write_logs(file, axes[2], &work->ratings, result) : STATUS_OK;
+  return users ? prepare_movielens_write_logs(file, axes[2], ratings, result) : STATUS_OK;
 }
 
-static Status prepare_movielens_write(const PrepareJob *job, const Movielens *work) {
-  const bool users = work->held_out.users > 0;
+/* Computes the samples of theta: the movies' vectors or, with tasks=users, those of the users, first the
+ * held-out ones, by a ridge regression of their ratings on the movies' vectors, then the others, by their
+ * vectors in the factorisation. */
+static Status prepare_movielens_theta(Arena *memory, Movielens *work) {
+  SCRATCH_ARENA(scratch);
+  const Ratings *ratings = &work->ratings, *held_out = &work->held_out;
   const Factorisation *result = &work->result;
-  const Embedding embedding = {.d = result->d,
-                               .theta = work->theta.samples,
-                               .held_out = work->held_out.users,
-                               .arms = users ? work->ratings.items : work->ratings.users,
-                               .features = users ? result->item : result->user,
-                               .noise = result->rmse[result->sweeps - 1]};
-  int axes[3];
-  StoreFile *file;
-  TRY(embedding_create(job->output, "embedding of ratings by alternating least squares", &embedding, axes,
-                       &file));
-  return store_finish(file, prepare_movielens_add_details(file, job, work, axes));
+  const bool users = held_out->users > 0;
+  const size_t d = (size_t)result->d, own = (size_t)held_out->users * d;
+  SparseRows sparse;
+  double *rows;
+  NamedTheta *theta = &work->theta;
+  theta->samples.n = users ? held_out->users + ratings->users : ratings->items;
+  theta->samples.d = result->d;
+  ALLOCATE(memory, theta->samples.theta, (size_t)theta->samples.n * d);
+  ALLOCATE(memory, theta->id, theta->samples.n);
+  if (!users) {
+    prepare_movielens_put_rows(0, ratings->items, ratings->item_id, result->item, theta);
+    return STATUS_OK;
+  }
+  ALLOCATE(&scratch, rows, own + d * d);
+  TRY(embedding_factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
+  embedding_factorisation_update(&sparse, &work->setup, result->item, rows, rows + own);
+  prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, theta);
+  prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, theta);
+  return STATUS_OK;
 }
 
 static void prepare_movielens_print_summary(const PrepareJob *job, const Movielens *work) {
   const Ratings *ratings = &work->ratings;
   const Factorisation *result = &work->result;
-  double rmse = result->rmse[result->sweeps - 1];
   printf("%s: %lld ratings of %d movies by %d users, mean %.6f\n", job->output, (long long)ratings->count,
          ratings->items, ratings->users, result->mean);
   printf("  root mean squared error: mean rating alone %.4f, factorisation of rank %d %.4f (%d sweeps, ridge "
          "%g)\n",
-         prepare_movielens_baseline(ratings, result->mean), result->d, rmse, result->sweeps,
-         work->setup.ridge);
-  printf("  noise, from the residuals: %.4f\n", rmse);
+         prepare_movielens_baseline(ratings, result->mean), result->d, result->rmse[result->sweeps - 1],
+         result->sweeps, work->setup.ridge);
+  printf("  noise, from the residuals: %.4f\n", result->rmse[result->sweeps - 1]);
   if (work->held_out.users > 0)
     printf("  %d more users are held out, with %lld ratings of these movies\n", work->held_out.users,
            (long long)work->held_out.count);
 }
 
-/* Reads the ratings to learn vectors from and, with tasks=users, the ratings of held-out users. */
-static Status prepare_movielens_read(const PrepareJob *job, Movielens *work) {
-  SCOPED(Ratings, all, ratings_free);
-  TRY(ratings_read(job->input_count, job->inputs, config_text(job->options, "format"), &all));
-  if (config_is(job->options, "tasks", "movies")) {
-    work->ratings = all;
-    all = (Ratings){0};
-    return STATUS_OK;
-  }
-  return ratings_split(&all, config_real(job->options, "test_fraction"), job->seed, &work->ratings,
-                       &work->held_out);
-}
-
-static Status prepare_movielens_all(const PrepareJob *job, Movielens *work) {
-  SCRATCH_ARENA(scratch);
-  TRY(prepare_movielens_read(job, work));
-  TRY(embedding_factorise(&scratch, &work->ratings, &work->setup, prepare_movielens_report, &work->result));
-  if (work->held_out.users > 0) {
-    TRY(prepare_movielens_users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result,
-                                      &work->theta));
-  } else {
-    const int movies = work->ratings.items;
-    TRY(prepare_movielens_new_theta(&scratch, movies, work->result.d, &work->theta));
-    prepare_movielens_put_rows(0, movies, work->ratings.item_id, work->result.item, &work->theta);
-  }
-  TRY(prepare_movielens_write(job, work));
-  prepare_movielens_print_summary(job, work);
-  return STATUS_OK;
+static void prepare_movielens_destroy(Movielens *work) {
+  ratings_free(&work->ratings);
+  ratings_free(&work->held_out);
 }
 
 Status prepare_movielens(const PrepareJob *job) {
-  Movielens work = {.setup = {.d = (int)config_int(job->options, "dimension"),
-                              .ridge = config_real(job->options, "ridge"),
-                              .sweeps = (int)config_int(job->options, "sweeps"),
-                              .seed = job->seed}};
-  const Status status = prepare_movielens_all(job, &work);
-  ratings_free(&work.ratings);
-  ratings_free(&work.held_out);
-  return status;
+  SCRATCH_ARENA(memory);
+  SCOPED(Ratings, all, ratings_free);
+  SCOPED(Movielens, work, prepare_movielens_destroy);
+  work.setup = (FactorisationSetup){.d = (int)config_int(job->options, "dimension"),
+                                    .ridge = config_real(job->options, "ridge"),
+                                    .sweeps = (int)config_int(job->options, "sweeps"),
+                                    .seed = job->seed};
+  const bool users = config_is(job->options, "tasks", "users");
+  const Factorisation *result = &work.result;
+  int axes[3];
+  StoreFile *file;
+  TRY(ratings_read(job->input_count, job->inputs, config_text(job->options, "format"),
+                   users ? &all : &work.ratings));
+  if (users)
+    TRY(ratings_split(&all, config_real(job->options, "test_fraction"), job->seed, &work.ratings,
+                      &work.held_out));
+  ratings_free(&all);
+  TRY(embedding_factorise(&memory, &work.ratings, &work.setup, prepare_movielens_report, &work.result));
+  TRY(prepare_movielens_theta(&memory, &work));
+  const Embedding embedding = {.d = result->d,
+                               .theta = work.theta.samples,
+                               .held_out = work.held_out.users,
+                               .arms = users ? work.ratings.items : work.ratings.users,
+                               .features = users ? result->item : result->user,
+                               .noise = result->rmse[result->sweeps - 1]};
+  TRY(embedding_create(job->output, "embedding of ratings by alternating least squares", &embedding, axes,
+                       &file));
+  TRY(store_finish(file, prepare_movielens_add_details(file, job, &work, axes)));
+  prepare_movielens_print_summary(job, &work);
+  return STATUS_OK;
 }
