@@ -41,7 +41,9 @@ static Status app_score_text_begin(Text *self) {
   return self->out ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
 }
 
-static Status app_score_text_write(Text *self, const char *path) {
+static Status app_score_text_write(Text *self, const char *folder, const char *name) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
   const bool whole = fclose(self->out) == 0;
   Status status =
       whole ? store_write_text(path, self->text, false) : status_set(STATUS_INTERNAL, "out of memory");
@@ -80,17 +82,14 @@ static const char README[] =
     "|---|---|---|---|---|---|---|\n";
 
 Status app_score_files_write_readme(const char *directory, int count, const Pack *packs) {
-  SCRATCH_ARENA(scratch);
-  const char *path;
   Text text;
-  TRY(arena_print(&scratch, &path, "%s/README.md", directory));
   TRY(app_score_text_begin(&text));
   fprintf(text.out, README, provenance_source());
   for (int i = 0; i < count; i++)
     fprintf(text.out, "| %s | %d | %s | %g | %d | %d | %s |\n", packs[i].name, packs[i].problem.d,
             packs[i].problem.likelihood.ops->name, packs[i].problem.likelihood.noise, packs[i].histories,
             packs[i].draws, packs[i].summary);
-  return app_score_text_write(&text, path);
+  return app_score_text_write(&text, directory, "README.md");
 }
 
 static void print_header(FILE *out, const char *letter, int d) {
@@ -101,52 +100,7 @@ static void print_row(FILE *out, size_t n, const double *x) {
   for (size_t i = 0; i < n; i++) fprintf(out, "%.17g,", x[i]);
 }
 
-static Status write_history(const Pack *pack, const PackGroup *group, int h, const char *path) {
-  const size_t d = (size_t)pack->problem.d, length = (size_t)group->observations;
-  Text text;
-  TRY(app_score_text_begin(&text));
-  print_header(text.out, "x", pack->problem.d);
-  fprintf(text.out, "y\n");
-  for (size_t k = (size_t)h * length; k < (size_t)(h + 1) * length; k++) {
-    print_row(text.out, d, group->x + k * d);
-    fprintf(text.out, "%.17g\n", group->y[k]);
-  }
-  return app_score_text_write(&text, path);
-}
-
-static Status app_score_write_prior_csv(const Mixture *prior, const char *path) {
-  const size_t d = (size_t)prior->d;
-  Text text;
-  TRY(app_score_text_begin(&text));
-  print_header(text.out, "mean", prior->d);
-  for (int i = 1; i <= prior->d; i++)
-    for (int j = 1; j <= prior->d; j++) fprintf(text.out, "covariance%d_%d,", i, j);
-  fprintf(text.out, "weight\n");
-  for (size_t c = 0; c < (size_t)prior->components; c++) {
-    print_row(text.out, d, prior->mean + c * d);
-    print_row(text.out, d * d, prior->covariance + c * d * d);
-    fprintf(text.out, "%.17g\n", prior->weight[c]);
-  }
-  return app_score_text_write(&text, path);
-}
-
 /* ---- NetCDF */
-
-/* Makes a mixture of the prior; the corners of a hypercube become components with covariance 0. */
-static Status app_score_prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
-  if (pack->prior.mixture) {
-    *out = *pack->prior.mixture;
-    return STATUS_OK;
-  }
-  ASSERT(pack->prior.hypercube);
-  const int d = pack->problem.d, corners = 1 << d;
-  TRY(mixture_create(memory, d, corners, out));
-  for (int c = 0; c < corners; c++) {
-    out->weight[c] = 1.0 / corners;
-    for (int i = 0; i < d; i++) out->mean[c * d + i] = c >> i & 1 ? 1 : -1;
-  }
-  return STATUS_OK;
-}
 
 static Status app_score_fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file) {
   int dim;
@@ -157,33 +111,64 @@ static Status app_score_fill_prior(const Pack *pack, const Mixture *prior, Store
   return mixture_save(prior, file, &dim);
 }
 
-/* Pads all histories with NaN to the longest: x[histories, longest, d], y[histories, longest]. */
-static void app_score_pad_histories(const Pack *pack, int longest, double *x, double *y, int *observations) {
-  const size_t d = (size_t)pack->problem.d, most = (size_t)longest;
-  for (size_t k = 0; k < (size_t)pack->histories * most; k++) y[k] = NAN;
-  for (size_t k = 0; k < (size_t)pack->histories * most * d; k++) x[k] = NAN;
-  for (int g = 0; g < pack->groups; g++) {
-    const PackGroup *group = &pack->group[g];
-    const size_t length = (size_t)group->observations;
-    for (size_t h = 0; h < (size_t)group->histories; h++) {
-      const size_t to = (group->first + h) * most;
-      memcpy(x + to * d, group->x + h * length * d, length * d * sizeof *x);
-      memcpy(y + to, group->y + h * length, length * sizeof *y);
-      observations[group->first + h] = group->observations;
+/* Writes prior.csv and prior.nc, a mixture; the corners of a hypercube become components with covariance
+ * 0. */
+static Status app_score_export_prior(const Pack *pack, const char *folder) {
+  SCRATCH_ARENA(scratch);
+  const char *path;
+  Mixture prior;
+  StoreFile *file;
+  Text text;
+  if (pack->prior.mixture) {
+    prior = *pack->prior.mixture;
+  } else {
+    ASSERT(pack->prior.hypercube);
+    const int corners = 1 << pack->problem.d;
+    TRY(mixture_create(&scratch, pack->problem.d, corners, &prior));
+    for (int c = 0; c < corners; c++) {
+      prior.weight[c] = 1.0 / corners;
+      for (int i = 0; i < prior.d; i++) prior.mean[c * prior.d + i] = c >> i & 1 ? 1 : -1;
     }
   }
+  const size_t d = (size_t)prior.d;
+  TRY(app_score_text_begin(&text));
+  print_header(text.out, "mean", prior.d);
+  for (int i = 1; i <= prior.d; i++)
+    for (int j = 1; j <= prior.d; j++) fprintf(text.out, "covariance%d_%d,", i, j);
+  fprintf(text.out, "weight\n");
+  for (size_t c = 0; c < (size_t)prior.components; c++) {
+    print_row(text.out, d, prior.mean + c * d);
+    print_row(text.out, d * d, prior.covariance + c * d * d);
+    fprintf(text.out, "%.17g\n", prior.weight[c]);
+  }
+  TRY(app_score_text_write(&text, folder, "prior.csv"));
+  TRY(arena_print(&scratch, &path, "%s/prior.nc", folder));
+  TRY(store_create(path, &file));
+  return store_finish(file, app_score_fill_prior(pack, &prior, file));
 }
 
 static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   SCRATCH_ARENA(scratch);
   const int longest = pack->group[pack->groups - 1].observations;
-  const size_t rows = (size_t)pack->histories * (size_t)longest;
+  const size_t rows = (size_t)pack->histories * (size_t)longest, d = (size_t)pack->problem.d;
   int axis[3], *observations;
   double *x, *y;
-  ALLOCATE(&scratch, x, rows * (size_t)pack->problem.d);
+  ALLOCATE(&scratch, x, rows * d);
   ALLOCATE(&scratch, y, rows);
   ALLOCATE(&scratch, observations, pack->histories);
-  app_score_pad_histories(pack, longest, x, y, observations);
+  /* All histories are padded with NaN to the longest. */
+  for (size_t k = 0; k < rows; k++) y[k] = NAN;
+  for (size_t k = 0; k < rows * d; k++) x[k] = NAN;
+  for (int g = 0; g < pack->groups; g++) {
+    const PackGroup *group = &pack->group[g];
+    const size_t length = (size_t)group->observations;
+    for (size_t h = 0; h < (size_t)group->histories; h++) {
+      const size_t to = (group->first + h) * (size_t)longest;
+      memcpy(x + to * d, group->x + h * length * d, length * d * sizeof *x);
+      memcpy(y + to, group->y + h * length, length * sizeof *y);
+      observations[group->first + h] = group->observations;
+    }
+  }
   TRY(provenance_write(file, "histories of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
@@ -192,35 +177,36 @@ static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   TRY(store_int_attribute(file, "draws", pack->draws));
   TRY(store_dimension(file, "history", (size_t)pack->histories, &axis[0]));
   TRY(store_dimension(file, "observation", (size_t)longest, &axis[1]));
-  TRY(store_dimension(file, "dim", (size_t)pack->problem.d, &axis[2]));
+  TRY(store_dimension(file, "dim", d, &axis[2]));
   TRY(store_write(file, "x", STORE_DOUBLE, 3, axis, "features", "1", x));
   TRY(store_write(file, "y", STORE_DOUBLE, 2, axis, "reward", "1", y));
   return store_write(file, "observations", STORE_INT, 1, axis, "observations of the history", "1",
                      observations);
 }
 
-static Status app_score_export_prior(const Pack *pack, const char *folder) {
-  SCRATCH_ARENA(scratch);
-  const char *path;
-  Mixture prior;
-  StoreFile *file;
-  TRY(app_score_prior_mixture(&scratch, pack, &prior));
-  TRY(arena_print(&scratch, &path, "%s/prior.csv", folder));
-  TRY(app_score_write_prior_csv(&prior, path));
-  TRY(arena_print(&scratch, &path, "%s/prior.nc", folder));
-  TRY(store_create(path, &file));
-  return store_finish(file, app_score_fill_prior(pack, &prior, file));
-}
-
+/* Writes each history as history_000.csv, and all of them as histories.nc. */
 static Status app_score_export_histories(const Pack *pack, const char *folder) {
   SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)pack->problem.d;
   const char *path;
   StoreFile *file;
-  for (int g = 0; g < pack->groups; g++)
-    for (int h = 0; h < pack->group[g].histories; h++) {
-      TRY(arena_print(&scratch, &path, "%s/history_%03u.csv", folder, pack->group[g].first + (unsigned)h));
-      TRY(write_history(pack, &pack->group[g], h, path));
+  for (int g = 0; g < pack->groups; g++) {
+    const PackGroup *group = &pack->group[g];
+    size_t k = 0; /* row of the group */
+    for (int h = 0; h < group->histories; h++) {
+      char name[32];
+      Text text;
+      snprintf(name, sizeof name, "history_%03u.csv", group->first + (unsigned)h);
+      TRY(app_score_text_begin(&text));
+      print_header(text.out, "x", pack->problem.d);
+      fprintf(text.out, "y\n");
+      for (int n = 0; n < group->observations; n++, k++) {
+        print_row(text.out, d, group->x + k * d);
+        fprintf(text.out, "%.17g\n", group->y[k]);
+      }
+      TRY(app_score_text_write(&text, folder, name));
     }
+  }
   TRY(arena_print(&scratch, &path, "%s/histories.nc", folder));
   TRY(store_create(path, &file));
   return store_finish(file, app_score_fill_histories(pack, file));
@@ -236,6 +222,21 @@ Status app_score_files_export(const Pack *pack, const char *directory) {
 }
 
 /* ---- draws */
+
+static Status app_score_check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
+  TRY(store_shape(file, "theta", 3, shape));
+  TRY(store_axes(file, "theta", 3, (const char *[]){"history", "draw", "dim"}));
+  if (shape[0] != (size_t)pack->histories)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu histories; problem %s has %d", store_path(file),
+                      shape[0], pack->name, pack->histories);
+  if (shape[1] < (size_t)pack->draws)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws per history; %d are needed", store_path(file),
+                      shape[1], pack->draws);
+  if (shape[2] != (size_t)pack->problem.d)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu dimensions; problem %s has %d", store_path(file),
+                      shape[2], pack->name, pack->problem.d);
+  return STATUS_OK;
+}
 
 /* Checks that the coordinate `history`, if the file has one, follows the order of the export. */
 static Status app_score_check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
@@ -253,38 +254,6 @@ static Status app_score_check_order(Arena *scratch, const Pack *pack, StoreFile 
   return STATUS_OK;
 }
 
-static Status app_score_check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
-  TRY(store_shape(file, "theta", 3, shape));
-  TRY(store_axes(file, "theta", 3, (const char *[]){"history", "draw", "dim"}));
-  if (shape[0] != (size_t)pack->histories)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu histories; problem %s has %d", store_path(file),
-                      shape[0], pack->name, pack->histories);
-  if (shape[1] < (size_t)pack->draws)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws per history; %d are needed", store_path(file),
-                      shape[1], pack->draws);
-  if (shape[2] != (size_t)pack->problem.d)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu dimensions; problem %s has %d", store_path(file),
-                      shape[2], pack->name, pack->problem.d);
-  return STATUS_OK;
-}
-
-/* Copies theta[histories, M, d] <- the first M of all[histories, draws, d]; refuses values that are not
- * finite. */
-static Status app_score_take_draws(const Pack *pack, const char *path, size_t draws, const double *all,
-                                   double *theta) {
-  const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
-  for (size_t h = 0; h < (size_t)pack->histories; h++)
-    for (size_t n = 0; n < m; n++)
-      for (size_t i = 0; i < d; i++) {
-        const double value = all[(h * draws + n) * d + i];
-        if (!isfinite(value))
-          return status_set(STATUS_INPUT, "%s: history %zu, draw %zu: theta[%zu] is %g, which is not finite",
-                            path, h, n, i, value);
-        theta[(h * m + n) * d + i] = value;
-      }
-  return STATUS_OK;
-}
-
 Status app_score_files_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
   SCRATCH_ARENA(scratch);
   SCOPED(StoreFile *, file, store_close);
@@ -295,6 +264,16 @@ Status app_score_files_read_draws(Arena *memory, const Pack *pack, const char *p
   TRY(app_score_check_order(&scratch, pack, file));
   ALLOCATE(&scratch, all, shape[0] * shape[1] * shape[2]);
   TRY(store_get_doubles(file, "theta", all));
-  ALLOCATE(memory, *theta, shape[0] * (size_t)pack->draws * shape[2]);
-  return app_score_take_draws(pack, path, shape[1], all, *theta);
+  const size_t m = (size_t)pack->draws, d = shape[2];
+  ALLOCATE(memory, *theta, shape[0] * m * d);
+  for (size_t h = 0; h < shape[0]; h++)
+    for (size_t n = 0; n < m; n++)
+      for (size_t i = 0; i < d; i++) {
+        const double value = all[(h * shape[1] + n) * d + i];
+        if (!isfinite(value))
+          return status_set(STATUS_INPUT, "%s: history %zu, draw %zu: theta[%zu] is %g, which is not finite",
+                            path, h, n, i, value);
+        (*theta)[(h * m + n) * d + i] = value;
+      }
+  return STATUS_OK;
 }
