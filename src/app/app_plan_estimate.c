@@ -25,16 +25,6 @@ double app_plan_estimate_run(const Study *study, const Speed *speed, int setting
   return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
 }
 
-/* Returns the bytes of a block of a policy whose theta is the weights of a network: two matrices per run, and
- * ten of work space; 0 if its sampler carries no Gaussian. */
-static double app_plan_network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy,
-                                     int d) {
-  const PolicyMethod method = policy_named(policy->name);
-  const double p = likelihood_parameters(&belief->likelihood, d);
-  const double runs = (double)study->runs.block;
-  return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
-}
-
 /* Distinct fits, by their hashes. */
 typedef struct {
   int count;
@@ -49,23 +39,8 @@ static void app_plan_count_fit(const Belief *belief, const Problem *problem, Fit
   estimate->training_operations += study_belief_fit_cost(belief, problem);
 }
 
-/* Counts the fit of a policy's prior, and the fit that it needs first, if any. */
-static Status app_plan_count_policy_prior(const Study *study, int setting, int policy, const Problem *problem,
-                                          Fits *fits, Estimate *estimate) {
-  const Config *config = study->file->settings[setting];
-  const ConfigPolicy *asked = &study->file->policies[policy];
-  Belief belief, base;
-  TRY(study_belief_create(config, asked, problem, 0, &belief));
-  if (belief.kind == BELIEF_WEIGHTS)
-    estimate->networks = fmax(estimate->networks, app_plan_network_bytes(study, &belief, asked, problem->d));
-  if (belief.kind != BELIEF_FITTED) return STATUS_OK;
-  TRY(study_belief_prerequisite(config, problem, &belief, &base));
-  if (base.kind != BELIEF_NONE) app_plan_count_fit(&base, problem, fits, estimate);
-  app_plan_count_fit(&belief, problem, fits, estimate);
-  return STATUS_OK;
-}
-
-/* Counts the distinct fits of the study, and adds up their cost. */
+/* Counts the distinct fits of the study and those that they need first, and adds up their cost; finds the
+ * memory of Gaussians on the weights of a network. */
 static Status app_plan_count_priors(const Study *study, Estimate *estimate) {
   SCRATCH_ARENA(scratch);
   const StudyFile *file = study->file;
@@ -74,8 +49,20 @@ static Status app_plan_count_priors(const Study *study, Estimate *estimate) {
   for (int s = 0; s < file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(file->settings[s], &problem));
-    for (int p = 0; p < file->policy_count; p++)
-      TRY(app_plan_count_policy_prior(study, s, p, &problem, &fits, estimate));
+    for (int p = 0; p < file->policy_count; p++) {
+      Belief belief, base;
+      TRY(study_belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief));
+      if (belief.kind == BELIEF_WEIGHTS && policy_named(file->policies[p].name).sampler->gaussian) {
+        /* Two matrices per run, and ten of work space. */
+        const double n = likelihood_parameters(&belief.likelihood, problem.d),
+                     matrices = 2 * (double)study->runs.block + 10;
+        estimate->networks = fmax(estimate->networks, matrices * n * n * sizeof(double));
+      }
+      if (belief.kind != BELIEF_FITTED) continue;
+      TRY(study_belief_prerequisite(file->settings[s], &problem, &belief, &base));
+      if (base.kind != BELIEF_NONE) app_plan_count_fit(&base, &problem, &fits, estimate);
+      app_plan_count_fit(&belief, &problem, &fits, estimate);
+    }
   }
   estimate->priors = fits.count * study->runs.replicates;
   estimate->training_operations *= study->runs.replicates;
@@ -96,14 +83,9 @@ static double app_plan_shared_matrix_bytes(const Config *setting) {
               dense_bytes(d, d + reference + 2 * larger) + dense_bytes(larger, larger));
 }
 
-static double app_plan_block_bytes(const Study *study, double curves) {
-  const Config *first = study->file->settings[0];
-  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
-  return (double)study->runs.block * (curves + arms * 8 * sizeof(double));
-}
-
 Status app_plan_estimate_study(const Study *study, const Speed *speed, Estimate *out) {
   const StudyFile *file = study->file;
+  const Config *first = file->settings[0];
   double most = (double)study->runs.most,
          least = (double)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs));
   *out = (Estimate){0};
@@ -115,7 +97,8 @@ Status app_plan_estimate_study(const Study *study, const Speed *speed, Estimate 
       out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);
     }
   double curves = (double)study->curve_count * study->points * sizeof(double);
-  out->memory = 4e7 + 2 * curves * most + app_plan_block_bytes(study, curves);
+  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
+  out->memory = 4e7 + 2 * curves * most + (double)study->runs.block * (curves + arms * 8 * sizeof(double));
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
   out->large_is_spread = grid_is_available();
   for (int s = 0; s < file->setting_count; s++) {
