@@ -26,15 +26,19 @@ Status bench_meter_create(int ranks, Meter *out) {
 
 void bench_meter_destroy(Meter *meter) { simd_peak_memory_destroy(&meter->memory); }
 
-void bench_meter_clear(Meter *meter) {
+/* Begins to time a piece of work. */
+static void bench_meter_clear(Meter *meter) {
   meter->seconds = meter->part = 0;
   meter->possible = (MeterRates){0};
   meter->now = bench_meter_try_peaks(meter);
 }
 
-void bench_meter_start(Meter *meter) { meter->since = clock_cpu(); }
+/* Times a part of the work, until bench_meter_stop. Parts may be many and short: `seconds` grows when
+ * enough of them have been timed. bench_meter_mark stops and starts again; bench_meter_finish adds what is
+ * left after the last bench_meter_stop. */
+static void bench_meter_start(Meter *meter) { meter->since = clock_cpu(); }
 
-void bench_meter_finish(Meter *meter) {
+static void bench_meter_finish(Meter *meter) {
   const double used = meter->part;
   const MeterRates before = meter->now, after = bench_meter_try_peaks(meter);
   meter->seconds += used;
@@ -45,12 +49,12 @@ void bench_meter_finish(Meter *meter) {
   meter->part = 0;
 }
 
-void bench_meter_stop(Meter *meter) {
+static void bench_meter_stop(Meter *meter) {
   meter->part += clock_cpu() - meter->since;
   if (meter->part >= PART) bench_meter_finish(meter);
 }
 
-void bench_meter_mark(Meter *meter) {
+static void bench_meter_mark(Meter *meter) {
   bench_meter_stop(meter);
   bench_meter_start(meter);
 }
@@ -228,16 +232,15 @@ typedef struct {
   bool open;
 } Clocked;
 
-static void bench_open_clock(Clocked *clocked) {
-  clocked->open = true;
-  clocked->c->counted.flops = clocked->flops, clocked->c->counted.bytes = clocked->bytes;
-  bench_meter_start(clocked->c->meter);
-}
-
 static bool throughput_tick(void *context, double fraction) {
   Clocked *clocked = context;
   Case *c = clocked->c;
-  if (!clocked->open) return bench_open_clock(clocked), true;
+  if (!clocked->open) {
+    clocked->open = true;
+    c->counted.flops = clocked->flops, c->counted.bytes = clocked->bytes;
+    bench_meter_start(c->meter);
+    return true;
+  }
   clocked->rounds++;
   clocked->reached = fmax(clocked->reached, round(fraction * c->problem.rounds));
   clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;

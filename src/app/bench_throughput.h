@@ -15,7 +15,7 @@ typedef struct {
  * shared machine the speed of a core changes from second to second, but the share of the peak that work
  * reaches changes much less. */
 typedef struct {
-  double seconds; /* of the work since bench_meter_clear; only whole parts until bench_meter_finish */
+  double seconds; /* of the work so far */
   MeterRates possible; /* operations and bytes that the peaks allow in that time */
   MeterRates best; /* the highest rates measured so far */
   PeakMemory memory;
@@ -29,14 +29,6 @@ typedef struct {
  * even after an error. */
 Status bench_meter_create(int ranks, Meter *out);
 void bench_meter_destroy(Meter *meter);
-void bench_meter_clear(Meter *meter);
-/* Times a piece of work, from bench_meter_start to bench_meter_stop. Pieces may be many and short: they are
- * summed into parts, and `seconds` grows when a part is complete. bench_meter_mark stops and starts again;
- * bench_meter_finish adds what is left after the last bench_meter_stop. */
-void bench_meter_start(Meter *meter);
-void bench_meter_stop(Meter *meter);
-void bench_meter_mark(Meter *meter);
-void bench_meter_finish(Meter *meter);
 
 /* What is measured of a policy in a setting. */
 typedef struct {
