@@ -17,37 +17,7 @@
 
 bool app_speaks = true;
 
-/* Returns whether this is the first rank according to the launcher's environment, before MPI is started. */
-static bool app_launched_as_first(void) {
-  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
-  for (int i = 0; names[i]; i++) {
-    const char *rank = getenv(names[i]);
-    if (rank) return strcmp(rank, "0") == 0;
-  }
-  return true;
-}
-
-void app_parse(const struct argp *argp, int argc, char **argv, void *input) {
-  const bool first = app_launched_as_first();
-  /* Launchers end a job as soon as one rank fails: that must be the one that prints the message. */
-  argp_err_exit_status = first ? STATUS_USAGE : EXIT_SUCCESS;
-  if (argc == 2 && strcmp(argv[1], "--manual") == 0) {
-    manual_verb(argp, argv[0]);
-    exit(EXIT_SUCCESS);
-  }
-  int out = -1, err = -1;
-  if (!first) {
-    int nowhere = open("/dev/null", O_WRONLY);
-    out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
-    dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
-    close(nowhere);
-  }
-  argp_parse(argp, argc, argv, 0, NULL, input);
-  if (out >= 0) {
-    dup2(out, STDOUT_FILENO), dup2(err, STDERR_FILENO);
-    close(out), close(err);
-  }
-}
+/* ---- the command line */
 
 long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
                       long long high) {
@@ -67,19 +37,14 @@ double app_real(struct argp_state *state, const char *option, const char *text, 
   return value;
 }
 
+uint64_t app_seed(struct argp_state *state, const char *text) {
+  return (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53);
+}
+
 void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
                       const char *(*word)(int index)) {
   config_unknown_name(STATUS_USAGE, value, what, word);
   argp_error(state, "%s: %s", option, status_message());
-}
-
-void app_take(struct argp_state *state, const char **slot, const char *text, const char *what) {
-  if (*slot) argp_error(state, "only one %s is allowed; '%s' is a second one", what, text);
-  *slot = text;
-}
-
-void app_need(struct argp_state *state, const char *slot, const char *what) {
-  if (!slot) argp_error(state, "no %s given", what);
 }
 
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text) {
@@ -88,16 +53,91 @@ void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text) 
   texts->texts[texts->count++] = text;
 }
 
-void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text) {
-  snprintf(space, 40, "seed=%lld", app_integer(state, "--seed", text, 0, 1LL << 53));
-  app_texts_add(state, sets, space);
+void app_refuse_argument(struct argp_state *state, const char *text) {
+  argp_error(state, "unexpected argument '%s': everything is given by options", text);
 }
 
-void app_take_output(struct argp_state *state, const char **slot, const char *text) {
-  if (!*text) argp_error(state, "-o: the name is empty");
-  if (store_path_check(text) != STATUS_OK) argp_error(state, "-o: %s", status_message());
-  *slot = text;
+static void app_take_option(struct argp_state *state, const AppOption *option, const char *text) {
+  static char study_seed[40];
+  char shown[64];
+  snprintf(shown, sizeof shown, "--%s", option->name);
+  if (option->letter) snprintf(shown, sizeof shown, "-%c", option->letter);
+  if (option->flag) *option->flag = true;
+  if (option->output && !*text) argp_error(state, "%s: the name is empty", shown);
+  if (option->output && store_path_check(text) != STATUS_OK)
+    argp_error(state, "%s: %s", shown, status_message());
+  if (option->output) *option->output = text;
+  if (option->text) *option->text = text;
+  if (option->texts) app_texts_add(state, option->texts, text);
+  if (option->count) *option->count = (int)app_integer(state, shown, text, 1, (long long)option->high);
+  if (option->real) *option->real = app_real(state, shown, text, option->low, option->high);
+  if (option->seed) *option->seed = app_seed(state, text);
+  if (option->seed_of) {
+    snprintf(study_seed, sizeof study_seed, "seed=%llu", (unsigned long long)app_seed(state, text));
+    app_texts_add(state, option->seed_of, study_seed);
+  }
+  if (option->take) option->take(state, text);
 }
+
+/* Returns what argp calls an option: its letter or, if it has none, a number that is no character. */
+static int app_option_key(const AppVerb *verb, const AppOption *option) {
+  return option->letter ? option->letter : 256 + (int)(option - verb->options);
+}
+
+static error_t app_take_argument(int key, char *text, struct argp_state *state) {
+  const AppVerb *verb = state->input;
+  if (key == ARGP_KEY_ARG && verb->take) {
+    verb->take(state, text);
+  } else if (key == ARGP_KEY_ARG && verb->argument) {
+    if (*verb->argument) argp_error(state, "only one %s is allowed; '%s' is a second one", verb->what, text);
+    *verb->argument = text;
+  } else if (key == ARGP_KEY_END) {
+    if (verb->argument && !*verb->argument && !verb->optional) argp_error(state, "no %s given", verb->what);
+    if (verb->check) verb->check(state);
+  } else {
+    const AppOption *option = verb->options;
+    while (option->name && key != app_option_key(verb, option)) option++;
+    if (!option->name) return ARGP_ERR_UNKNOWN;
+    app_take_option(state, option, text);
+  }
+  return 0;
+}
+
+void app_parse(const AppVerb *verb, int argc, char **argv) {
+  static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
+  struct argp_option options[24] = {{0}};
+  const char *rank = NULL; /* as the launcher says, before MPI is started; NULL: there is no launcher */
+  for (int i = 0; variables[i] && !rank; i++) rank = getenv(variables[i]);
+  const bool first = !rank || strcmp(rank, "0") == 0;
+  /* Launchers end a job as soon as one rank fails: that must be the one that prints the message. */
+  argp_err_exit_status = first ? STATUS_USAGE : EXIT_SUCCESS;
+  if (argc == 2 && strcmp(argv[1], "--manual") == 0) {
+    manual_verb(verb, argv[0]);
+    exit(EXIT_SUCCESS);
+  }
+  for (const AppOption *o = verb->options; o->name; o++)
+    options[o - verb->options] = (struct argp_option){
+        .name = o->name, .key = app_option_key(verb, o), .arg = o->value, .doc = o->help};
+  const struct argp argp = {.options = options,
+                            .parser = app_take_argument,
+                            .args_doc = verb->usage,
+                            .doc = verb->help,
+                            .help_filter = verb->help_filter};
+  int out = -1, err = -1;
+  if (!first) {
+    int nowhere = open("/dev/null", O_WRONLY);
+    out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+    dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+  }
+  argp_parse(&argp, argc, argv, 0, NULL, (void *)(uintptr_t)verb);
+  if (out >= 0) {
+    dup2(out, STDOUT_FILENO), dup2(err, STDERR_FILENO);
+    close(out), close(err);
+  }
+}
+
+/* ---- output */
 
 json_t *app_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
@@ -166,32 +206,17 @@ void app_note_unused(const Study *study) {
   }
 }
 
-/* Reads the whole variable NAME(setting, policy, axis), where NAME is the first curve's, with `suffix`. */
-static Status app_table_read_means(Arena *memory, StoreFile *file, const Study *study, const char *suffix,
-                                   double **out) {
-  char name[64];
-  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
-                     (size_t)study->places};
-  snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffix);
-  TRY(store_shape(file, name, 3, shape));
-  ALLOCATE(memory, *out, shape[0] * shape[1] * shape[2]);
-  return store_get_doubles(file, name, *out);
-}
+/* ---- the table */
 
 /* Columns of the table, [settings, policies, places] each; the last two only widen the errors. */
 enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COLUMNS };
 
-/* Raises each standard error over runs to the one over the means of replicates, where that is larger. */
-static void app_table_widen_errors(size_t count, double *se, const double *over_replicates) {
-  for (size_t i = 0; i < count; i++) se[i] = fmax(se[i], over_replicates[i]);
-}
-
 enum { TABLE_POINTS = 8 /* with more points only the last one is printed, not all of them side by side */ };
 
-static int label_width(const Study *study) {
+int app_label_width(const StudyFile *file) {
   int widest = 6;
-  for (int p = 0; p < study->file->policy_count; p++) {
-    int width = (int)strlen(study->file->policies[p].label);
+  for (int p = 0; p < file->policy_count; p++) {
+    int width = (int)strlen(file->policies[p].label);
     if (width > widest) widest = width;
   }
   return widest;
@@ -213,7 +238,7 @@ static void app_print_number(const char *sign, int width, int digits, double x) 
 static void print_points(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];
-  const int points = ops->points(config), widest = label_width(study);
+  const int points = ops->points(config), widest = app_label_width(study->file);
   printf("\n%s: %s by %s\n  %-*s", study->file->setting_labels[setting], study->curves[0]->long_name,
          ops->axis, widest, "policy");
   for (int i = 0; i < points; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
@@ -234,7 +259,7 @@ static void print_points(const Study *study, int setting, double *const columns[
 static void print_last(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];
-  const int last = study_place(study, config, ops->points(config) - 1), widest = label_width(study);
+  const int last = study_place(study, config, ops->points(config) - 1), widest = app_label_width(study->file);
   printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], study->curves[0]->long_name, ops->axis,
          study->axis[last]);
   printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
@@ -253,19 +278,30 @@ static void print_last(const Study *study, int setting, double *const columns[])
   }
 }
 
-/* Prints a line for a policy in a setting if it had fallbacks[runs]: how many, and in how many runs. */
-static void print_fallbacks(const Study *study, int setting, int policy, size_t runs,
-                            const int64_t *fallbacks, bool *first) {
-  long long count = 0;
-  size_t hit = 0;
-  for (size_t r = 0; r < runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
-  if (count == 0) return;
-  if (*first)
-    printf("\nnumerical fallbacks: a simpler method was used where a number went wrong, or a learned prior "
-           "was asked for more than it was trained on (docs/guide.md#numerical-fallbacks)\n");
-  *first = false;
-  printf("  %s, %s: %lld in %zu of %zu runs (%.2g%%)\n", study->file->setting_labels[setting],
-         study->file->policies[policy].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
+/* Prints in which settings policies had fallbacks: how many, and in how many runs. */
+static Status print_fallbacks(StoreFile *file, const Study *study) {
+  SCRATCH_ARENA(scratch);
+  const StudyFile *names = study->file;
+  size_t shape[3] = {(size_t)names->setting_count, (size_t)names->policy_count, SIZE_MAX};
+  int64_t *fallbacks;
+  bool first = true;
+  TRY(store_shape(file, "fallbacks", 3, shape));
+  const size_t cells = shape[0] * shape[1], runs = shape[2];
+  ALLOCATE(&scratch, fallbacks, cells * runs);
+  TRY(store_get_int64s(file, "fallbacks", fallbacks));
+  for (size_t c = 0; c < cells; c++) {
+    long long count = 0;
+    size_t hit = 0;
+    for (size_t r = c * runs; r < (c + 1) * runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
+    if (count == 0) continue;
+    if (first)
+      printf("\nnumerical fallbacks: a simpler method was used where a number went wrong, or a learned prior "
+             "was asked for more than it was trained on (docs/guide.md#numerical-fallbacks)\n");
+    first = false;
+    printf("  %s, %s: %lld in %zu of %zu runs (%.2g%%)\n", names->setting_labels[c / shape[1]],
+           names->policies[c % shape[1]].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
+  }
+  return STATUS_OK;
 }
 
 /* Returns whether a mean over runs is outside [least, most] by more than WATCH_ERRORS standard errors. */
@@ -273,82 +309,55 @@ static bool app_mean_is_outside(double mean, double se, double least, double mos
   return mean - WATCH_ERRORS * se > most || mean + WATCH_ERRORS * se < least;
 }
 
-/* Prints a line for a policy in a setting if its draws are not where the posterior is, judged by offset[runs]
- * and spread[runs] (sampler/check/watch.h). */
-static void print_watched(const Study *study, int setting, int policy, int64_t runs, const double *offset,
-                          const double *spread, bool *first) {
+/* Prints in which settings the draws of policies are not where the posterior is, judged by the offset and
+ * spread of every run (sampler/check/watch.h). */
+static Status print_watched(StoreFile *file, const Study *study) {
   enum { FEWEST = 8 /* runs needed for a standard error */ };
-  const ConfigPolicy *chosen = &study->file->policies[policy];
-  const PolicyMethod method = policy_named(chosen->name);
-  double mean[2], se[2], n;
-  reduce_cell_mean(runs, 1, offset, NULL, &mean[0], &se[0], &n);
-  reduce_cell_mean(runs, 1, spread, NULL, &mean[1], &se[1], &n);
-  if (!method.sampler || n < FEWEST) return;
-  const double narrow = (method.sampler->narrow > 0 ? method.sampler->narrow : 1) / WATCH_FACTOR,
-               wide = (method.sampler->wide > 0 ? method.sampler->wide : 1) * WATCH_FACTOR;
-  if (!app_mean_is_outside(mean[0], se[0], -WATCH_OFFSET, WATCH_OFFSET) &&
-      !app_mean_is_outside(mean[1], se[1], narrow * narrow, wide * wide))
-    return;
-  if (*first)
-    printf("\ndraws that are not where the posterior is, averaged over runs: their offset in the direction "
-           "from the prior's mean to the posterior's, and their distance from the latter "
-           "(docs/guide.md#draws-that-are-not-from-the-posterior)\n");
-  *first = false;
-  printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
-         study->file->setting_labels[setting], chosen->label, fabs(mean[0]), se[0],
-         mean[0] < 0 ? "short of it" : "beyond it", sqrt(mean[1]));
-}
-
-/* Prints which cells had fallbacks, then which had draws that are not where the posterior is. */
-static Status app_table_print_doubts(StoreFile *file, const Study *study) {
   SCRATCH_ARENA(scratch);
-  const size_t policies = (size_t)study->file->policy_count;
-  size_t shape[3] = {(size_t)study->file->setting_count, policies, SIZE_MAX};
-  int64_t *fallbacks;
-  double *offset, *spread;
+  const StudyFile *names = study->file;
+  size_t shape[3] = {(size_t)names->setting_count, (size_t)names->policy_count, SIZE_MAX};
+  double *offset, *spread, mean[2], se[2], n;
   bool first = true;
-  TRY(store_shape(file, "fallbacks", 3, shape));
-  const size_t cells = shape[0] * policies, runs = shape[2];
-  ALLOCATE_ARRAYS(&scratch, cells * runs, fallbacks, offset, spread);
-  TRY(store_get_int64s(file, "fallbacks", fallbacks));
-  for (size_t c = 0; c < cells; c++)
-    print_fallbacks(study, (int)(c / policies), (int)(c % policies), runs, fallbacks + c * runs, &first);
   if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results written by an earlier version */
   TRY(store_shape(file, "draws_offset", 3, shape));
   TRY(store_shape(file, "draws_spread", 3, shape));
+  const size_t cells = shape[0] * shape[1], runs = shape[2];
+  ALLOCATE_ARRAYS(&scratch, cells * runs, offset, spread);
   TRY(store_get_doubles(file, "draws_offset", offset));
   TRY(store_get_doubles(file, "draws_spread", spread));
-  first = true;
-  for (size_t c = 0; c < cells; c++)
-    print_watched(study, (int)(c / policies), (int)(c % policies), (int64_t)runs, offset + c * runs,
-                  spread + c * runs, &first);
+  for (size_t c = 0; c < cells; c++) {
+    const ConfigPolicy *policy = &names->policies[c % shape[1]];
+    const SamplerOps *sampler = policy_named(policy->name).sampler;
+    reduce_cell_mean((int64_t)runs, 1, offset + c * runs, NULL, &mean[0], &se[0], &n);
+    reduce_cell_mean((int64_t)runs, 1, spread + c * runs, NULL, &mean[1], &se[1], &n);
+    if (!sampler || n < FEWEST) continue;
+    const double narrow = (sampler->narrow > 0 ? sampler->narrow : 1) / WATCH_FACTOR,
+                 wide = (sampler->wide > 0 ? sampler->wide : 1) * WATCH_FACTOR;
+    if (!app_mean_is_outside(mean[0], se[0], -WATCH_OFFSET, WATCH_OFFSET) &&
+        !app_mean_is_outside(mean[1], se[1], narrow * narrow, wide * wide))
+      continue;
+    if (first)
+      printf("\ndraws that are not where the posterior is, averaged over runs: their offset in the direction "
+             "from the prior's mean to the posterior's, and their distance from the latter "
+             "(docs/guide.md#draws-that-are-not-from-the-posterior)\n");
+    first = false;
+    printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
+           names->setting_labels[c / shape[1]], policy->label, fabs(mean[0]), se[0],
+           mean[0] < 0 ? "short of it" : "beyond it", sqrt(mean[1]));
+  }
   return STATUS_OK;
-}
-
-/* Estimates with fewer events, or less weight, than this are marked as not to be trusted. */
-static const double FEW_EVENTS = 50, LEAST_WEIGHT = 0.8;
-
-/* Prints row `at` of columns[ESTIMATES_COUNT]; returns whether it is not to be trusted. */
-static bool print_estimate(double *const columns[], size_t at) {
-  const double size = columns[ESTIMATES_of_effective_sample_size][at];
-  const bool fails = size < FEW_EVENTS || columns[ESTIMATES_of_mean_weight][at] < LEAST_WEIGHT;
-  for (int i = 0; i < ESTIMATES_of_effective_sample_size; i++)
-    app_print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4,
-                     columns[i][at]);
-  app_print_number("", 10, 4, size);
-  printf(fails ? " !\n" : "\n");
-  return fails;
 }
 
 /* Prints the values of a study of estimates, and marks the ones that are not to be trusted. */
 static Status print_estimates(StoreFile *file, const Study *study) {
+  static const double FEW_EVENTS = 50, LEAST_WEIGHT = 0.8; /* less than this is not to be trusted */
   static const char *const names[ESTIMATES_COUNT] = {
 #define ESTIMATES_NAME(name, text) #name,
       ESTIMATES_LIST(ESTIMATES_NAME)
 #undef ESTIMATES_NAME
   };
   const StudyFile *settings = study->file;
-  const int widest = label_width(study), curves = study->curve_count;
+  const int widest = app_label_width(settings), curves = study->curve_count;
   bool doubtful = false;
   SCRATCH_ARENA(scratch);
   double *columns[ESTIMATES_COUNT];
@@ -361,11 +370,18 @@ static Status print_estimates(StoreFile *file, const Study *study) {
     printf("\n%s: value of a policy, its mean reward per event\n", settings->setting_labels[s]);
     printf("  %-*s %-9s %10s %8s %22s %9s\n", widest, "policy", "estimator", "value", "se", "95% interval",
            "events");
-    for (int p = 0; p < settings->policy_count; p++)
-      for (int c = 0; c < curves; c++) {
-        printf("  %-*s %-9s", widest, settings->policies[p].label, study->curves[c]->name);
-        doubtful |= print_estimate(columns, at++);
-      }
+    for (int row = 0; row < settings->policy_count * curves; row++, at++) {
+      const double events = columns[ESTIMATES_of_effective_sample_size][at];
+      const bool fails = events < FEW_EVENTS || columns[ESTIMATES_of_mean_weight][at] < LEAST_WEIGHT;
+      printf("  %-*s %-9s", widest, settings->policies[row / curves].label,
+             study->curves[row % curves]->name);
+      for (int i = 0; i < ESTIMATES_of_effective_sample_size; i++)
+        app_print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4,
+                         columns[i][at]);
+      app_print_number("", 10, 4, events);
+      printf(fails ? " !\n" : "\n");
+      doubtful |= fails;
+    }
   }
   printf("\nevents: effective sample size; interval: bootstrap over events\n");
   if (doubtful)
@@ -380,12 +396,22 @@ static Status print_means(StoreFile *file, const Study *study) {
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
   SCRATCH_ARENA(scratch);
   double *columns[COLUMNS];
-  for (int i = 0; i < COLUMNS; i++)
-    TRY(app_table_read_means(&scratch, file, study, suffixes[i], &columns[i]));
-  const bool few = study->points <= TABLE_POINTS;
   const size_t count = app_table_row(study, study->file->setting_count, 0);
-  app_table_widen_errors(count, columns[SE], columns[SE_REPLICATE]);
-  app_table_widen_errors(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
+  for (int i = 0; i < COLUMNS; i++) {
+    char name[64];
+    size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
+                       (size_t)study->places};
+    snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffixes[i]);
+    TRY(store_shape(file, name, 3, shape));
+    ALLOCATE(&scratch, columns[i], count);
+    TRY(store_get_doubles(file, name, columns[i]));
+  }
+  /* Each standard error over runs becomes the one over the means of replicates, where that is larger. */
+  for (size_t i = 0; i < count; i++) {
+    columns[SE][i] = fmax(columns[SE][i], columns[SE_REPLICATE][i]);
+    columns[DIFF_SE][i] = fmax(columns[DIFF_SE][i], columns[DIFF_SE_REPLICATE][i]);
+  }
+  const bool few = study->points <= TABLE_POINTS;
   for (int s = 0; s < study->file->setting_count; s++)
     few ? print_points(study, s, columns) : print_last(study, s, columns);
   if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");
@@ -400,5 +426,6 @@ Status app_print_table(const Study *study, const char *directory) {
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(store_open_own(path, &file));
   TRY(study->ops->estimates ? print_estimates(file, study) : print_means(file, study));
-  return app_table_print_doubts(file, study);
+  TRY(print_fallbacks(file, study));
+  return print_watched(file, study);
 }

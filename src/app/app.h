@@ -1,5 +1,5 @@
-/* The verbs of the command line: one file each, listed in main.c. A verb parses its arguments, does its work,
- * and returns a Status; `main` prints the message of a failure, once, and ends all ranks with the exit
+/* The verbs of the command line: one file each, listed in main.c. A verb does its work and returns a Status;
+ * `main` parses the arguments before, prints the message of a failure, once, and ends all ranks with the exit
  * status. */
 #pragma once
 
@@ -9,65 +9,82 @@
 #include <argp.h>
 #include <jansson.h>
 
-typedef struct {
-  const char *name, *summary;
-  Status (*run)(int argc, char **argv); /* argv[0] is "thompson VERB" */
-} AppVerb;
-
-Status app_run(int argc, char **argv);
-Status app_plan(int argc, char **argv);
-Status app_status(int argc, char **argv);
-Status app_list(int argc, char **argv);
-Status app_train(int argc, char **argv);
-Status app_sample(int argc, char **argv);
-Status app_prepare(int argc, char **argv);
-Status app_reduce(int argc, char **argv);
-Status app_score(int argc, char **argv);
-Status app_tune(int argc, char **argv);
-Status app_verify(int argc, char **argv);
-Status app_bench(int argc, char **argv);
-
-/* Calls argp_parse, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers
- * once. --help and usage errors end the program. */
-void app_parse(const struct argp *argp, int argc, char **argv, void *input);
-/* Prints the manual page of the program (its verbs, up to one whose name is NULL, and its exit status) or of
- * a verb; `name` is "thompson run". */
-void manual_program(const AppVerb *verbs);
-void manual_verb(const struct argp *argp, const char *name);
-/* Parses a number from the command line; calls argp_error if `text` is not a number in [low, high]. */
-long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
-                      long long high);
-double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
-
-/* Ends the program through argp_error, because the value of an option is none of the names word(0), word(1),
- * ...; `what` says what they name: "a sampler". */
-void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
-                      const char *(*word)(int index));
-
-/* Stores the one positional argument in *slot; calls argp_error if there is one already. `what` names it:
- * "study file". */
-void app_take(struct argp_state *state, const char **slot, const char *text, const char *what);
-/* Calls argp_error if the positional argument is missing. */
-void app_need(struct argp_state *state, const char *slot, const char *what);
-
-/* Stores the file or folder given with -o; calls argp_error, before any work is done, if the name cannot be
- * used. */
-void app_take_output(struct argp_state *state, const char **slot, const char *text);
-
 /* A growing list of texts, for options that may be repeated. */
 typedef struct {
   int count;
   const char *texts[256];
 } AppTexts;
-void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
 
-/* Adds --seed N of a study as --set seed=N; `space` holds its text, and must live as long as `sets`. */
-void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text);
+/* An option of a verb. One of the pointers is set: it says what the value is, and where it goes. */
+typedef struct {
+  const char *name;
+  char letter; /* 0: none */
+  const char *value, *help; /* what the help calls the value; NULL: there is none */
+  bool *flag;
+  const char **text;
+  const char **output; /* a file or folder to write: a name that cannot be used is refused before any work */
+  AppTexts *texts;
+  int *count; /* from 1 to `high` */
+  double *real; /* in [low, high] */
+  uint64_t *seed;
+  AppTexts *seed_of; /* the --set of a study, to which seed=N is added */
+  void (*take)(struct argp_state *state, const char *text); /* does anything else */
+  double low, high;
+} AppOption;
+
+/* A verb: what its command line allows, and what it does. The values are where its options have put them. */
+typedef struct {
+  const AppOption *options; /* the last has no name */
+  const char **argument; /* where the positional argument goes */
+  const char *what; /* it is: "study file" */
+  bool optional; /* it may be missing */
+  /* Takes the positional arguments instead, one at a time; NULL: there are none. */
+  void (*take)(struct argp_state *state, const char *text);
+  void (*check)(struct argp_state *state); /* refuses, in the end, what does not go together; may be NULL */
+  const char *usage, *help;
+  char *(*help_filter)(int key, const char *text, void *input); /* as in struct argp */
+  Status (*run)(void); /* either this, or: */
+  Status (*collective)(const Parallel *parallel); /* on all ranks, under MPI */
+} AppVerb;
+
+extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,
+    app_score, app_tune, app_verify, app_bench;
+
+/* A line of the list of verbs, which ends with a NULL name. */
+typedef struct {
+  const char *name, *summary;
+  const AppVerb *verb;
+} AppEntry;
+
+/* Takes the arguments, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help`
+ * answers once; argv[0] is "thompson VERB". --help and usage errors end the program. */
+void app_parse(const AppVerb *verb, int argc, char **argv);
+/* Prints the manual page of the program (its verbs, and its exit status) or of a verb; `name` is "thompson
+ * run". */
+void manual_program(const AppEntry *verbs);
+void manual_verb(const AppVerb *verb, const char *name);
+
+/* For functions that take a value; each calls argp_error, which ends the program, if it is refused. */
+
+/* Parses a number in [low, high], or a seed. */
+long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
+                      long long high);
+double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
+uint64_t app_seed(struct argp_state *state, const char *text);
+/* Refuses a value that is none of the names word(0), word(1), ...; `what` says what they name: "a sampler".
+ */
+void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
+                      const char *(*word)(int index));
+void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
+/* Refuses a positional argument. */
+void app_refuse_argument(struct argp_state *state, const char *text);
 
 /* Returns the number as JSON, or null if it is not finite. */
 json_t *app_json_number(double value);
 /* Prints JSON on stdout, real numbers with `digits` digits (0: all of them), and frees it. */
 void app_print_json(json_t *root, size_t digits);
+/* Returns the width of a column for the labels of all policies. */
+int app_label_width(const StudyFile *file);
 
 /* Starts MPI; from here on only rank 0 prints. */
 Parallel app_begin_parallel(void);

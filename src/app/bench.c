@@ -21,59 +21,40 @@ static const char SIZES[] = ", sweep: {problem.dimension: [2, 10]}";
 
 enum { POLICIES_SIZE = 4096 };
 
-typedef struct {
+static struct {
   char policies[POLICIES_SIZE]; /* "ts, diffts" */
   AppTexts sets;
   double seconds; /* 0: the default */
   bool quick, json;
-} Arguments;
+} arguments;
 
-enum { KEY_SAMPLERS = 256, KEY_SET, KEY_SECONDS, KEY_QUICK };
-
-static const struct argp_option options[] = {
-    {"samplers", KEY_SAMPLERS, "NAME,...", 0, "measure these (default: all); see `thompson list samplers`",
-     0},
-    {"set", KEY_SET, "KEY=VALUE", 0,
-     "change a key of the study that is measured; a list measures each value: --set "
-     "problem.dimension=[2,5,20] --set prior.hidden=[100,100]",
-     0},
-    {"seconds", KEY_SECONDS, "S", 0, "CPU seconds for each sampler and size, draws and rounds (default: 1)",
-     0},
-    {"quick", KEY_QUICK, NULL, 0, "only two dimensions, 0.1 s each", 0},
-    {"json", 'j', NULL, 0, "as JSON", 0},
-    {0}};
-
-static void bench_add_sampler(Arguments *arguments, const char *name) {
-  const size_t used = strlen(arguments->policies);
-  snprintf(arguments->policies + used, POLICIES_SIZE - used, "%s%s", used ? ", " : "", name);
+static void bench_add_sampler(const char *name) {
+  const size_t used = strlen(arguments.policies);
+  snprintf(arguments.policies + used, POLICIES_SIZE - used, "%s%s", used ? ", " : "", name);
 }
 
 /* Adds the samplers of a list such as "ts,diffts". */
-static void bench_take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
+static void bench_take_samplers(struct argp_state *state, const char *text) {
   char *copy = strdup(text), *rest = copy;
   for (const char *name; copy && (name = strsep(&rest, ","));) {
     if (!sampler_find(name)) app_unknown_name(state, "--samplers", name, "a sampler", sampler_name);
-    bench_add_sampler(arguments, name);
+    bench_add_sampler(name);
   }
   free(copy);
 }
 
-static error_t bench_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case KEY_SAMPLERS: bench_take_samplers(state, arguments, text); return 0;
-  case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
-  case KEY_SECONDS: arguments->seconds = app_real(state, "--seconds", text, 1e-3, 1e6); return 0;
-  case KEY_QUICK: arguments->quick = true; return 0;
-  case 'j': arguments->json = true; return 0;
-  case ARGP_KEY_END:
-    if (arguments->seconds == 0) arguments->seconds = arguments->quick ? 0.1 : 1;
-    if (!arguments->policies[0])
-      for (int i = 0; sampler_name(i); i++) bench_add_sampler(arguments, sampler_name(i));
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const AppOption options[] = {
+    {"samplers", 0, "NAME,...", "measure these (default: all); see `thompson list samplers`",
+     .take = bench_take_samplers},
+    {"set", 0, "KEY=VALUE",
+     "change a key of the study that is measured; a list measures each value: --set "
+     "problem.dimension=[2,5,20] --set prior.hidden=[100,100]",
+     .texts = &arguments.sets},
+    {"seconds", 0, "S", "CPU seconds for each sampler and size, draws and rounds (default: 1)",
+     .real = &arguments.seconds, .low = 1e-3, .high = 1e6},
+    {"quick", 0, NULL, "only two dimensions, 0.1 s each", .flag = &arguments.quick},
+    {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
+    {0}};
 
 /* Reads the name of the first processor from /proc/cpuinfo, or "unknown" if it gives none. */
 static void read_processor_name(size_t size, char *out) {
@@ -86,15 +67,6 @@ static void read_processor_name(size_t size, char *out) {
       break;
     }
   if (file) fclose(file);
-}
-
-static json_t *bench_machine_json(const Meter *meter, int ranks) {
-  char name[256];
-  read_processor_name(sizeof name, name);
-  return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f}", "program", provenance_source(), "processor", name,
-                   "instruction_level", (int)simd_level(), "ranks", ranks, "peak_float_flops",
-                   meter->best.floats, "peak_double_flops", meter->best.doubles, "memory_bytes_per_second",
-                   meter->best.bytes);
 }
 
 static json_t *bench_throughput_json(const Study *study, int setting, int policy,
@@ -114,17 +86,6 @@ static json_t *bench_throughput_json(const Study *study, int setting, int policy
       1 / throughput->round_seconds, "flops_per_round", throughput->round_flops, "round_fraction_of_peak",
       throughput->round_of_peak, "bytes_per_round", throughput->round_bytes, "round_fraction_of_bandwidth",
       throughput->round_of_bandwidth);
-}
-
-static void print_machine(const Meter *meter, int ranks) {
-  char name[256];
-  read_processor_name(sizeof name, name);
-  if (ranks > 1)
-    printf("%d ranks at once: times and shares are means over ranks, peaks are rank 0's; ", ranks);
-  printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n", name,
-         (int)simd_level(), meter->best.floats * 1e-9, meter->best.doubles * 1e-9, meter->best.bytes * 1e-9);
-  printf("%-14s %4s %9s %4s %6s %6s %5s %12s %8s %12s %8s %8s\n", "sampler", "d", "hidden", "T", "K", "n",
-         "B", "s/draw", "of peak", "rounds/s", "of peak", "of mem.");
 }
 
 /* Writes a fraction as "12.3%", or a dash if it is NaN. */
@@ -151,48 +112,41 @@ static void print_throughput(const ConfigPolicy *policy, const Throughput *throu
          write_percentage(throughput->round_of_bandwidth, memory));
 }
 
-static void print_notes(void) {
-  printf(
-      "\nd dimension, T stages, K arms, n rounds (<n: as many as the time allowed), B runs in a block; CPU "
-      "time of one core, peaks measured in between.\n"
-      "s/draw     one draw for one run after n observations, including processing the last of them\n"
-      "of peak    products of the sampler's networks, the only work of a draw that is counted; -: it has no "
-      "networks\n"
-      "rounds/s   whole rounds of one run in a simulation: arms, draw, scores of all arms, reward, history\n"
-      "of peak    products of networks and of the arms with the draw, at their peaks, over the time of the "
-      "round; nothing else is counted\n"
-      "of mem.    features of all arms, evidence and weights of networks, each once per round, over the "
-      "bytes that memory delivers in that time; above 100%%: they stay in a cache\n");
-}
+static const char NOTES[] =
+    "\nd dimension, T stages, K arms, n rounds (<n: as many as the time allowed), B runs in a block; CPU "
+    "time of one core, peaks measured in between.\n"
+    "s/draw     one draw for one run after n observations, including processing the last of them\n"
+    "of peak    products of the sampler's networks, the only work of a draw that is counted; -: it has no "
+    "networks\n"
+    "rounds/s   whole rounds of one run in a simulation: arms, draw, scores of all arms, reward, history\n"
+    "of peak    products of networks and of the arms with the draw, at their peaks, over the time of the "
+    "round; nothing else is counted\n"
+    "of mem.    features of all arms, evidence and weights of networks, each once per round, over the "
+    "bytes that memory delivers in that time; above 100%: they stay in a cache\n";
 
-/* Averages over the ranks, which all measure the same thing at the same time. Collective. */
-static void bench_average_over_ranks(const Parallel *parallel, Throughput *throughput) {
-  double *const values[] = {&throughput->draw_seconds, &throughput->draw_of_peak, &throughput->round_seconds,
-                            &throughput->round_of_peak, &throughput->round_of_bandwidth};
-  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-    *values[i] = parallel_sum(*values[i]) / parallel->size;
-}
-
-static Status bench_measure_rows(const Parallel *parallel, const Arguments *arguments, const Study *study,
-                                 const char *folder, Meter *meter, json_t *rows) {
+/* Measures all samplers and prints them, or adds them to `rows`. The ranks measure the same thing at the same
+ * time, and take the mean. Collective. */
+static Status bench_measure_rows(const Parallel *parallel, const Study *study, const char *folder,
+                                 Meter *meter, json_t *rows) {
   const StudyFile *file = study->file;
   const long total = (long)file->setting_count * file->policy_count;
   long done = 0;
   /* On a terminal the rows themselves show the progress. */
-  const bool rows_shown = !arguments->json && isatty(STDOUT_FILENO);
+  const bool rows_shown = !arguments.json && isatty(STDOUT_FILENO);
   Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, app_speaks, "measuring");
-  if (app_speaks && !arguments->json) print_machine(meter, parallel->size);
   for (int s = 0; s < file->setting_count; s++)
     for (int p = 0; p < file->policy_count; p++) {
-      Throughput throughput;
-      Status status =
-          bench_throughput_measure(study, s, p, folder, arguments->seconds / 2, meter, &throughput);
-      TRY(parallel_agree(parallel, status));
-      bench_average_over_ranks(parallel, &throughput);
-      if (arguments->json)
-        json_array_append_new(rows, bench_throughput_json(study, s, p, &throughput));
+      Throughput found;
+      TRY(parallel_agree(
+          parallel, bench_throughput_measure(study, s, p, folder, arguments.seconds / 2, meter, &found)));
+      double *const values[] = {&found.draw_seconds, &found.draw_of_peak, &found.round_seconds,
+                                &found.round_of_peak, &found.round_of_bandwidth};
+      for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        *values[i] = parallel_sum(*values[i]) / parallel->size;
+      if (arguments.json)
+        json_array_append_new(rows, bench_throughput_json(study, s, p, &found));
       else if (app_speaks)
-        print_throughput(&file->policies[p], &throughput);
+        print_throughput(&file->policies[p], &found);
       done++;
       progress_update(&progress, done, total, (double)done / (double)total);
     }
@@ -200,49 +154,53 @@ static Status bench_measure_rows(const Parallel *parallel, const Arguments *argu
   return STATUS_OK;
 }
 
-static Status bench_measure_and_print(const Parallel *parallel, const Arguments *arguments,
-                                      const Study *study, const char *folder) {
-  Meter meter;
-  json_t *rows = json_array();
-  Status status = parallel_agree(parallel, bench_meter_create(parallel->size, &meter));
-  if (status == STATUS_OK) status = bench_measure_rows(parallel, arguments, study, folder, &meter, rows);
-  if (status == STATUS_OK && app_speaks && arguments->json)
-    app_print_json(
-        json_pack("{s:o, s:O}", "machine", bench_machine_json(&meter, parallel->size), "rows", rows), 0);
-  else if (status == STATUS_OK && app_speaks)
-    print_notes();
-  bench_meter_destroy(&meter);
-  json_decref(rows);
-  return status;
-}
-
 /* Prepares the priors and measures the samplers. The ranks share the folder of the priors, so all of them
  * must run on one machine, or must see the same TMPDIR. */
-static Status bench_study(const Parallel *parallel, const Arguments *arguments) {
+static Status bench_study(const Parallel *parallel) {
   SCOPED(Study, study, study_destroy);
   SCOPED(Scratch, scratch, app_scratch_destroy);
-  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
-  snprintf(text, sizeof text, STUDY, arguments->policies, arguments->quick ? 10 : 100,
-           arguments->quick ? "" : SIZES);
-  TRY(app_study_of_file("thompson bench", text, &arguments->sets, &study));
+  SCOPED(Meter, meter, bench_meter_destroy);
+  json_auto_t *rows = json_array();
+  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16], processor[256];
+  if (arguments.seconds == 0) arguments.seconds = arguments.quick ? 0.1 : 1;
+  if (!arguments.policies[0])
+    for (int i = 0; sampler_name(i); i++) bench_add_sampler(sampler_name(i));
+  snprintf(text, sizeof text, STUDY, arguments.policies, arguments.quick ? 10 : 100,
+           arguments.quick ? "" : SIZES);
+  TRY(app_study_of_file("thompson bench", text, &arguments.sets, &study));
   if (strcmp(study.ops->name, "bandit") != 0)
     return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
                       study.ops->name);
   TRY(app_scratch_create(parallel, &scratch));
   TRY(parallel_prepare_study(parallel, &study, scratch.path, PROGRESS_AUTO, 1, NULL));
-  return bench_measure_and_print(parallel, arguments, &study, scratch.path);
+  TRY(parallel_agree(parallel, bench_meter_create(parallel->size, &meter)));
+  const MeterRates *best = &meter.best;
+  const bool table = app_speaks && !arguments.json;
+  read_processor_name(sizeof processor, processor);
+  if (table && parallel->size > 1)
+    printf("%d ranks at once: times and shares are means over ranks, peaks are rank 0's; ", parallel->size);
+  if (table)
+    printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n"
+           "%-14s %4s %9s %4s %6s %6s %5s %12s %8s %12s %8s %8s\n",
+           processor, (int)simd_level(), best->floats * 1e-9, best->doubles * 1e-9, best->bytes * 1e-9,
+           "sampler", "d", "hidden", "T", "K", "n", "B", "s/draw", "of peak", "rounds/s", "of peak",
+           "of mem.");
+  TRY(bench_measure_rows(parallel, &study, scratch.path, &meter, rows));
+  if (table) printf("%s", NOTES);
+  if (app_speaks && arguments.json)
+    app_print_json(json_pack("{s:{s:s, s:s, s:i, s:i, s:f, s:f, s:f}, s:O}", "machine", "program",
+                             provenance_source(), "processor", processor, "instruction_level",
+                             (int)simd_level(), "ranks", parallel->size, "peak_float_flops", best->floats,
+                             "peak_double_flops", best->doubles, "memory_bytes_per_second", best->bytes,
+                             "rows", rows),
+                   0);
+  return STATUS_OK;
 }
 
-Status app_bench(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = bench_parse,
-      .doc = "Measure the speed of every sampler on one core, in a bandit study, together with the core's "
-             "peaks, measured at the same time. Under mpiexec or srun all ranks measure at once, which shows "
-             "what a core does on a full machine; times and shares are means over ranks, and the peaks "
-             "printed are those of rank 0."};
-  Arguments arguments = {.seconds = 0};
-  app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel();
-  return app_end_parallel(bench_study(&parallel, &arguments));
-}
+const AppVerb app_bench = {
+    .options = options,
+    .help = "Measure the speed of every sampler on one core, in a bandit study, together with the core's "
+            "peaks, measured at the same time. Under mpiexec or srun all ranks measure at once, which shows "
+            "what a core does on a full machine; times and shares are means over ranks, and the peaks "
+            "printed are those of rank 0.",
+    .collective = bench_study};

@@ -1,12 +1,159 @@
 /* thompson list: the registries, and the keys of a study file. */
 #include "app/app.h"
-#include "app/app_keys.h"
 #include "model/prior/prior.h"
 #include "policy/policy.h"
 #include "rule/rule.h"
 #include "study/keys.h"
 
 #include <string.h>
+
+/* ---- tables of keys as JSON */
+
+static const char *const TYPES[] = {
+    [KEY_INT] = "integer", [KEY_REAL] = "number",           [KEY_BOOL] = "boolean",       [KEY_WORD] = "word",
+    [KEY_TEXT] = "text",   [KEY_INTS] = "list of integers", [KEY_WORDS] = "list of words"};
+
+/* Adds minimum and maximum, if the key has a range. */
+static void app_key_put_range(const ConfigKey *key, json_t *object) {
+  const bool real = key->type == KEY_REAL;
+  if (!real && key->type != KEY_INT && key->type != KEY_INTS) return;
+  if (key->minimum == 0 && key->maximum == 0) return;
+  json_object_set_new(object, "minimum",
+                      real ? json_real(key->minimum) : json_integer((json_int_t)key->minimum));
+  json_object_set_new(object, "maximum",
+                      real ? json_real(key->maximum) : json_integer((json_int_t)key->maximum));
+}
+
+/* Lists all words that the key takes. */
+static json_t *app_key_words_json(const ConfigKey *key) {
+  json_t *list = json_array();
+  const char *word;
+  for (int i = 0, length; (word = config_key_word(key, i, &length)); i++)
+    json_array_append_new(list, json_stringn(word, (size_t)length));
+  return list;
+}
+
+/* Makes an object with name, type, default and help, and, if the key has them, minimum, maximum, words, unit
+ * and fixed. */
+static json_t *app_key_json(const ConfigKey *key) {
+  json_t *object = json_pack("{s:s, s:s, s:s?, s:s}", "name", key->name, "type", TYPES[key->type], "default",
+                             key->fallback, "help", key->help);
+  json_auto_t *words = app_key_words_json(key);
+  app_key_put_range(key, object);
+  if (json_array_size(words) > 0) json_object_set(object, "words", words);
+  if (key->unit) json_object_set_new(object, "unit", json_string(key->unit));
+  if (key->fixed) json_object_set_new(object, "fixed", json_true());
+  return object;
+}
+
+static json_t *app_keys_json(const ConfigKey *keys) {
+  json_t *list = json_array();
+  for (; keys && keys->name; keys++) json_array_append_new(list, app_key_json(keys));
+  return list;
+}
+
+/* ---- a JSON schema with which editors complete and check study files (draft 2020-12) */
+
+static json_t *app_json_any_of(json_t *a, json_t *b) { return json_pack("{s:[o, o]}", "anyOf", a, b); }
+
+/* Describes one value; for a list, one element. */
+static json_t *app_scalar_schema(const ConfigKey *key) {
+  json_t *words = app_key_words_json(key), *schema = NULL;
+  switch (key->type) {
+  case KEY_INT:
+  case KEY_INTS: schema = json_pack("{s:s}", "type", "integer"); break;
+  case KEY_REAL: schema = json_pack("{s:s}", "type", "number"); break;
+  case KEY_BOOL: schema = json_pack("{s:s}", "type", "boolean"); break;
+  case KEY_TEXT: schema = json_pack("{s:[s, s, s]}", "type", "string", "number", "null"); break;
+  case KEY_WORD:
+  case KEY_WORDS: return json_pack("{s:o}", "enum", words);
+  }
+  app_key_put_range(key, schema);
+  if (json_array_size(words) == 0) {
+    json_decref(words);
+    return schema;
+  }
+  return app_json_any_of(schema, json_pack("{s:o}", "enum", words));
+}
+
+static json_t *value_schema(const ConfigKey *key) {
+  json_t *schema = app_scalar_schema(key);
+  if (key->type == KEY_INTS || key->type == KEY_WORDS)
+    schema = app_json_any_of(json_pack("{s:s, s:O}", "type", "array", "items", schema), schema);
+  if (key->parts) schema = app_json_any_of(schema, json_pack("{s:s}", "type", "object"));
+  json_object_set_new(schema, "description", json_string(key->help));
+  if (key->fallback && strcmp(key->fallback, "null") != 0) {
+    json_t *fallback = json_loads(key->fallback, JSON_DECODE_ANY, NULL);
+    json_object_set_new(schema, "default", fallback ? fallback : json_string(key->fallback));
+  }
+  return schema;
+}
+
+/* Makes the schema of a mapping that allows no properties but those put into it later. */
+static json_t *closed_mapping_json(void) {
+  return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
+}
+
+static void app_keys_json_put(json_t *mapping, const char *name, json_t *schema) {
+  json_object_set_new(json_object_get(mapping, "properties"), name, schema);
+}
+
+/* Adds the key under its dotted name and, if it has a section, also inside that section. */
+static void app_schema_put_key(json_t *root, const ConfigKey *key, json_t *schema) {
+  char section[64];
+  const char *dot = strchr(key->name, '.');
+  app_keys_json_put(root, key->name, schema);
+  if (!dot) return;
+  ASSERT((size_t)(dot - key->name) < sizeof section);
+  memcpy(section, key->name, (size_t)(dot - key->name));
+  section[dot - key->name] = '\0';
+  json_t *inner = json_object_get(json_object_get(root, "properties"), section);
+  if (inner && json_object_get(inner, "anyOf")) inner = json_array_get(json_object_get(inner, "anyOf"), 1);
+  if (!inner) app_keys_json_put(root, section, inner = closed_mapping_json());
+  if (!json_object_get(inner, "properties")) {
+    json_object_set_new(inner, "properties", json_object());
+    json_object_set_new(inner, "additionalProperties", json_false());
+  }
+  app_keys_json_put(inner, dot + 1, json_incref(schema));
+}
+
+static json_t *app_policies_schema(const ConfigSchema *study) {
+  json_t *choices = json_array(), *names = json_array();
+  for (int p = 0; study->policy_name(p); p++) {
+    const char *name = study->policy_name(p);
+    json_t *object = closed_mapping_json();
+    json_array_append_new(names, json_string(name));
+    app_keys_json_put(object, "name", json_pack("{s:s}", "const", name));
+    app_keys_json_put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
+    for (const ConfigKey *key = study->policy_keys(name); key && key->name; key++)
+      app_keys_json_put(object, key->name, value_schema(key));
+    json_object_set_new(object, "required", json_pack("[s]", "name"));
+    json_array_append_new(choices, object);
+  }
+  json_array_append_new(choices, json_pack("{s:o}", "enum", names));
+  json_t *one = json_pack("{s:o}", "anyOf", choices);
+  return json_pack("{s:s, s:o}", "type", "array", "items", one);
+}
+
+/* Makes the schema of study files, including the names of policies and their options. */
+static json_t *app_keys_schema(const ConfigSchema *study) {
+  json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
+  for (const ConfigKey *key = study->keys; key->name; key++) {
+    app_schema_put_key(root, key, value_schema(key));
+    if (!key->fixed && key->type != KEY_INTS && key->type != KEY_WORDS)
+      app_schema_put_key(
+          sweep, key,
+          json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1));
+  }
+  app_keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
+  app_keys_json_put(root, "policies", app_policies_schema(study));
+  app_keys_json_put(root, "sweep", sweep);
+  json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
+  json_object_set_new(root, "title", json_string("a thompson study file"));
+  return root;
+}
+
+/* ---- families */
 
 /* A registered member of any family. */
 typedef struct {
@@ -149,12 +296,10 @@ static json_t *json_of_name(const char *name) {
       json_array_append_new(found, object);
     }
   for (const ConfigKey *key = study_keys; key->name; key++) {
-    const ConfigKey one[] = {*key, {.name = NULL}};
     if (!list_name_covers_key(key->name, name)) continue;
-    json_t *list = app_keys_json(one), *object = json_array_get(list, 0);
+    json_t *object = app_key_json(key);
     json_object_set_new(object, "family", json_string("keys"));
-    json_array_append(found, object);
-    json_decref(list);
+    json_array_append_new(found, object);
   }
   return found;
 }
@@ -185,87 +330,64 @@ static const char *list_any_name(int index) {
   return NULL;
 }
 
-static bool list_knows_name(const char *name) {
-  json_t *found = json_of_name(name);
-  const bool any = json_array_size(found) > 0;
-  json_decref(found);
-  return any;
-}
-
 /* ---- the verb */
 
-typedef struct {
+static struct {
   int family; /* -1: all */
   bool keys; /* only the keys of a study file */
   const char *name; /* of one member or key; NULL: all */
   bool json, schema;
-} Arguments;
+} arguments = {.family = -1};
 
-enum { KEY_SCHEMA = 256 };
-static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "as JSON", 0},
-    {"schema", KEY_SCHEMA, NULL, 0, "the keys as a JSON schema of study files, for editors", 0},
+static const AppOption options[] = {
+    {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
+    {"schema", 0, NULL, "the keys as a JSON schema of study files, for editors", .flag = &arguments.schema},
     {0}};
 
-static error_t list_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case 'j': arguments->json = true; return 0;
-  case KEY_SCHEMA: arguments->schema = true; return 0;
-  case ARGP_KEY_ARG:
-    if (state->arg_num > 0) argp_error(state, "only one name is allowed; '%s' is a second one", text);
-    arguments->keys = strcmp(text, "keys") == 0;
-    for (int f = 0; f < FAMILIES; f++)
-      if (strcmp(text, families[f].name) == 0) arguments->family = f;
-    if (arguments->keys || arguments->family >= 0) return 0;
-    arguments->name = text;
-    if (!list_knows_name(text)) {
-      const char *near = config_nearest(text, list_any_name);
-      argp_error(state,
-                 "unknown name '%s'; allowed: policies, samplers, rules, priors, likelihoods, problems, "
-                 "studies, keys, or the name of a member or a key%s%s%s",
-                 text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
+static void list_take(struct argp_state *state, const char *text) {
+  if (state->arg_num > 0) argp_error(state, "only one name is allowed; '%s' is a second one", text);
+  arguments.keys = strcmp(text, "keys") == 0;
+  for (int f = 0; f < FAMILIES; f++)
+    if (strcmp(text, families[f].name) == 0) arguments.family = f;
+  if (arguments.keys || arguments.family >= 0) return;
+  arguments.name = text;
+  json_auto_t *found = json_of_name(text);
+  if (json_array_size(found) > 0) return;
+  const char *near = config_nearest(text, list_any_name);
+  argp_error(state,
+             "unknown name '%s'; allowed: policies, samplers, rules, priors, likelihoods, problems, "
+             "studies, keys, or the name of a member or a key%s%s%s",
+             text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static json_t *app_list_json(const Arguments *arguments) {
-  if (arguments->schema) return app_keys_schema(&study_schema);
-  if (arguments->name) return json_of_name(arguments->name);
-  if (arguments->keys) return app_keys_json(study_keys);
-  if (arguments->family >= 0) return json_of_family(arguments->family);
+static json_t *app_list_json(void) {
+  if (arguments.schema) return app_keys_schema(&study_schema);
+  if (arguments.name) return json_of_name(arguments.name);
+  if (arguments.keys) return app_keys_json(study_keys);
+  if (arguments.family >= 0) return json_of_family(arguments.family);
   json_t *root = json_object();
   for (int f = 0; f < FAMILIES; f++) json_object_set_new(root, families[f].name, json_of_family(f));
   json_object_set_new(root, "keys", app_keys_json(study_keys));
   return root;
 }
 
-static void list_print_text(const Arguments *arguments) {
-  if (arguments->name)
-    print_name(arguments->name);
-  else if (arguments->keys)
+static Status list_print(void) {
+  if (arguments.json || arguments.schema)
+    app_print_json(app_list_json(), 15);
+  else if (arguments.name)
+    print_name(arguments.name);
+  else if (arguments.keys)
     config_describe(stdout, study_keys);
   else
     for (int f = 0; f < FAMILIES; f++)
-      if (arguments->family < 0 || arguments->family == f) print_family(f);
-}
-
-Status app_list(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = list_parse,
-      .args_doc = "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
-      .doc = "List what is registered, the keys of a study file, or everything about the members and keys "
-             "with one name."};
-  Arguments arguments = {.family = -1};
-  app_parse(&argp, argc, argv, &arguments);
-  if (!arguments.json && !arguments.schema) {
-    list_print_text(&arguments);
-    return STATUS_OK;
-  }
-  json_t *root = app_list_json(&arguments);
-  app_print_json(root, 15);
+      if (arguments.family < 0 || arguments.family == f) print_family(f);
   return STATUS_OK;
 }
+
+const AppVerb app_list = {
+    .options = options,
+    .take = list_take,
+    .usage = "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
+    .help = "List what is registered, the keys of a study file, or everything about the members and keys "
+            "with one name.",
+    .run = list_print};

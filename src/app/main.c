@@ -12,45 +12,30 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Standard output: if the program ends with status 0, everything that the verb printed has been written. */
-
-/* Closes stdout and returns whether output was lost: a network file system may not report that its disk is
- * full until then. A stdout that was closed before the start is no error if nothing was printed. */
-static bool output_lost(void) {
-  bool lost = ferror(stdout) || fflush(stdout) != 0;
-  return (fclose(stdout) != 0 && errno != EBADF) || lost;
-}
-
 /* Checks the output. Runs at exit, not at the end of main, because argp itself exits after --help. */
 static void check_output(void) {
-  if (!output_lost() || app_has_failed()) return;
+  bool lost = ferror(stdout) || fflush(stdout) != 0;
+  /* A network file system may not report that its disk is full until the file is closed. A stdout that was
+   * closed before the start is no error if nothing was printed. */
+  lost |= fclose(stdout) != 0 && errno != EBADF;
+  if (!lost || app_has_failed()) return;
   app_report(status_set(STATUS_FILE, "cannot write to standard output (is its disk full, or is it closed?)"));
   _exit(STATUS_FILE);
 }
 
-/* Prepares the standard streams; main calls it first. Streams that the caller closed are opened, so that no
- * file of ours takes their place. From here on the program, whichever verb it runs, ends with STATUS_FILE and
- * a message if something could not be written to stdout and nothing else has failed. */
-static void output_begin(void) {
-  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
-    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  setvbuf(stdout, NULL, _IOLBF, 0);
-  atexit(check_output);
-}
-
-static const AppVerb verbs[] = {
-    {"run", "run a study, alone or under mpiexec or srun", app_run},
-    {"plan", "show settings, tasks and estimated cost of a study; run nothing", app_plan},
-    {"status", "show what is done, failed and left in a results folder", app_status},
-    {"list", "list policies, samplers, rules, priors, likelihoods, problems, studies and keys", app_list},
-    {"train", "fit a prior", app_train},
-    {"sample", "draw from a posterior: a prior file and a history", app_sample},
-    {"prepare", "turn MovieLens or MNIST into an embedding file", app_prepare},
-    {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
-    {"score", "score anyone's posterior draws against exact ones, on a frozen pack of problems", app_score},
-    {"verify", "read all finished tasks, run random ones again and compare every byte", app_verify},
-    {"tune", "find the best rule and constants for a prior, horizon, arms and noise", app_tune},
-    {"bench", "measure the speed of every sampler and the peaks of a core", app_bench},
+static const AppEntry verbs[] = {
+    {"run", "run a study, alone or under mpiexec or srun", &app_run},
+    {"plan", "show settings, tasks and estimated cost of a study; run nothing", &app_plan},
+    {"status", "show what is done, failed and left in a results folder", &app_status},
+    {"list", "list policies, samplers, rules, priors, likelihoods, problems, studies and keys", &app_list},
+    {"train", "fit a prior", &app_train},
+    {"sample", "draw from a posterior: a prior file and a history", &app_sample},
+    {"prepare", "turn MovieLens or MNIST into an embedding file", &app_prepare},
+    {"reduce", "rebuild results.nc from the finished tasks", &app_reduce},
+    {"score", "score anyone's posterior draws against exact ones, on a frozen pack of problems", &app_score},
+    {"verify", "read all finished tasks, run random ones again and compare every byte", &app_verify},
+    {"tune", "find the best rule and constants for a prior, horizon, arms and noise", &app_tune},
+    {"bench", "measure the speed of every sampler and the peaks of a core", &app_bench},
     {NULL, NULL, NULL}};
 
 static void print_help(void) {
@@ -67,20 +52,18 @@ static void print_help(void) {
 
 static const char *verb_name(int index) { return verbs[index].name; }
 
-static Status refuse_verb(const char *verb) {
-  if (!verb) return status_set(STATUS_USAGE, "no verb given; see thompson --help");
-  return config_unknown_name(STATUS_USAGE, verb, "a verb", verb_name);
-}
-
 static Status call_verb(int argc, char **argv) {
-  for (int i = 0; argc > 1 && verbs[i].name; i++) {
-    if (strcmp(argv[1], verbs[i].name) != 0) continue;
-    char name[64];
-    snprintf(name, sizeof name, "thompson %s", verbs[i].name);
-    argv[1] = name;
-    return verbs[i].run(argc - 1, argv + 1);
-  }
-  return refuse_verb(argc > 1 ? argv[1] : NULL);
+  char name[64];
+  const AppEntry *entry = verbs;
+  if (argc < 2) return status_set(STATUS_USAGE, "no verb given; see thompson --help");
+  while (entry->name && strcmp(argv[1], entry->name) != 0) entry++;
+  if (!entry->name) return config_unknown_name(STATUS_USAGE, argv[1], "a verb", verb_name);
+  snprintf(name, sizeof name, "thompson %s", entry->name);
+  argv[1] = name;
+  app_parse(entry->verb, argc - 1, argv + 1);
+  if (entry->verb->run) return entry->verb->run();
+  const Parallel parallel = app_begin_parallel();
+  return app_end_parallel(entry->verb->collective(&parallel));
 }
 
 /* Refuses resource limits so low that libraries would hang, crash, or end the process without a message of
@@ -105,7 +88,13 @@ static Status main_check_ulimits(void) {
 }
 
 int main(int argc, char **argv) {
-  output_begin();
+  /* Streams that the caller closed are opened, so that no file of ours takes their place. */
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  /* From here on the program, whichever verb it runs, ends with STATUS_FILE and a message if something could
+   * not be written to stdout and nothing else has failed. */
+  atexit(check_output);
   Status limits = main_check_ulimits();
   if (limits != STATUS_OK) {
     app_report(limits);

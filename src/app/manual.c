@@ -22,18 +22,6 @@ static void manual_print_part(const char *text, size_t length) {
 
 static void manual_print_text(const char *text) { manual_print_part(text, strlen(text)); }
 
-/* Prints the whole text, with the parts before and after its \v as paragraphs. */
-static void print_description(const char *text) {
-  const size_t length = strcspn(text, "\v");
-  printf(".SH DESCRIPTION\n");
-  manual_print_part(text, length);
-  printf("\n");
-  if (text[length] == '\0') return;
-  printf(".PP\n");
-  manual_print_text(text + length + 1);
-  printf("\n");
-}
-
 static void print_head(const char *title, const char *name, const char *summary) {
   printf(".TH %s 1 \"\" \"", title);
   manual_print_text(provenance_source());
@@ -51,7 +39,7 @@ static void print_exit_status(void) {
 #undef PRINT_STATUS
 }
 
-void manual_program(const AppVerb *verbs) {
+void manual_program(const AppEntry *verbs) {
   print_head("THOMPSON", "thompson",
              "posterior sampling for contextual bandits with rich priors, at cluster scale");
   printf("\\fBthompson\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n"
@@ -65,21 +53,7 @@ void manual_program(const AppVerb *verbs) {
   print_exit_status();
 }
 
-static void print_option(const struct argp_option *option) {
-  printf(".TP\n");
-  if (isprint(option->key)) printf("\\fB\\-%c\\fR%s", option->key, option->name ? ", " : "");
-  if (option->name) {
-    printf("\\fB\\-\\-");
-    manual_print_text(option->name);
-    printf("\\fR");
-  }
-  if (option->arg) printf("=\\fI%s\\fR", option->arg);
-  printf("\n");
-  manual_print_text(option->doc);
-  printf("\n");
-}
-
-void manual_verb(const struct argp *argp, const char *name) {
+void manual_verb(const AppVerb *verb, const char *name) {
   char page[64], title[64];
   size_t length = 0;
   for (; name[length] && length + 1 < sizeof page; length++) {
@@ -87,14 +61,28 @@ void manual_verb(const struct argp *argp, const char *name) {
     title[length] = (char)toupper((unsigned char)page[length]);
   }
   page[length] = title[length] = '\0';
-  print_head(title, page, argp->doc);
+  print_head(title, page, verb->help);
   printf("\\fB%s\\fR [\\fIOPTION\\fR...] ", name);
-  if (argp->args_doc) manual_print_text(argp->args_doc);
-  printf("\n");
-  print_description(argp->doc);
-  printf(".SH OPTIONS\n");
-  for (const struct argp_option *option = argp->options; option->name || option->key || option->doc; option++)
-    if (option->doc && !(option->flags & OPTION_HIDDEN)) print_option(option);
+  if (verb->usage) manual_print_text(verb->usage);
+  printf("\n.SH DESCRIPTION\n");
+  const char *more = strchr(verb->help, '\v'); /* begins another paragraph */
+  manual_print_part(verb->help, strcspn(verb->help, "\v"));
+  if (more) {
+    printf("\n.PP\n");
+    manual_print_text(more + 1);
+  }
+  printf("\n.SH OPTIONS\n");
+  for (const AppOption *option = verb->options; option->name; option++) {
+    printf(".TP\n");
+    if (option->letter) printf("\\fB\\-%c\\fR, ", option->letter);
+    printf("\\fB\\-\\-");
+    manual_print_text(option->name);
+    printf("\\fR");
+    if (option->value) printf("=\\fI%s\\fR", option->value);
+    printf("\n");
+    manual_print_text(option->help);
+    printf("\n");
+  }
   print_exit_status();
   printf(".SH SEE ALSO\n\\fBthompson\\fR(1)\n");
 }

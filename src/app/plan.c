@@ -13,6 +13,31 @@
 #include <string.h>
 #include <unistd.h>
 
+static struct {
+  const char *study, *directory;
+  AppTexts sets;
+  bool json, calibrate, slurm, all;
+} arguments;
+
+static const AppOption options[] = {
+    {"set", 0, "KEY=VALUE", "change a key of the study", .texts = &arguments.sets},
+    {"seed", 0, "N", "the study's seed", .seed_of = &arguments.sets},
+    {"calibrate", 0, NULL, "measure the speed of each policy for a few seconds, instead of assuming one",
+     .flag = &arguments.calibrate},
+    {"slurm", 0, NULL, "print a Slurm batch script with nodes, time and memory, after a calibration",
+     .flag = &arguments.slurm},
+    {"output", 'o', "DIR", "results folder that the batch script names (default: results/NAME)",
+     .output = &arguments.directory},
+    {"all", 0, NULL, "show every key of the study, not only those that differ from their defaults",
+     .flag = &arguments.all},
+    {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
+    {0}};
+
+static void plan_check(struct argp_state *state) {
+  if (arguments.slurm && arguments.json) argp_error(state, "--slurm and --json cannot be combined");
+  if (arguments.directory && !arguments.slurm) argp_error(state, "-o is for --slurm: a plan writes nothing");
+}
+
 /* ---- calibrate: a short measurement instead of an assumed speed. The priors of the first setting are fitted
  * with a few training steps in a temporary folder, and each policy runs its first block for its share of a
  * few seconds. */
@@ -61,119 +86,64 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
   return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
-static Status plan_calibrate_speeds(const Parallel *parallel, const Study *study, const char *folder,
-                                    Speed *out) {
-  Estimate estimate;
-  TRY(app_plan_speed_assume(study, out));
-  TRY(app_plan_estimate_study(study, out, &estimate));
-  double start = clock_cpu();
-  TRY(parallel_prepare_study(parallel, study, folder, PROGRESS_NONE, 1, NULL));
-  if (estimate.training_operations > 0) out->training = (clock_cpu() - start) / estimate.training_operations;
-  if (problem_is_large(study->file->settings[0])) return STATUS_OK; /* its policies share what costs most */
-  for (int p = 0; p < study->file->policy_count; p++) TRY(try_policy(study, folder, p, &out->policy[p]));
-  out->measured = true;
-  return STATUS_OK;
-}
-
 /* Creates the study reduced to one setting and one replicate: each swept key has its first value. `steps` is
  * the number of training steps; 0: unchanged. */
-static Status small_study(const char *path, const char *text, const AppTexts *sets, const StudyFile *whole,
-                          int64_t steps, Study *out) {
-  AppTexts all = *sets;
+static Status small_study(const char *text, const StudyFile *whole, int64_t steps, Study *out) {
+  AppTexts all = arguments.sets;
   char axes[16][4200], training[64];
   snprintf(training, sizeof training, "prior.training_steps=%lld", (long long)steps);
   const char *const more[] = {"prior.replicates=1", "prior.mixture_starts=1", training};
   int most = sizeof all.texts / sizeof *all.texts, count = steps > 0 ? 3 : 2;
   if (whole->axis_count > 16 || all.count + whole->axis_count + count > most)
     return status_set(STATUS_INPUT, "%s: a calibration allows at most 16 swept keys and %d --set options",
-                      path, most - 19);
+                      arguments.study, most - 19);
   for (int a = 0; a < whole->axis_count; a++) {
     snprintf(axes[a], sizeof axes[a], "%s=%s", whole->axes[a].key, whole->axes[a].texts[0]);
     all.texts[all.count++] = axes[a];
   }
   for (int i = 0; i < count; i++) all.texts[all.count++] = more[i];
-  return app_study_of_file(path, text, &all, out);
+  return app_study_of_file(arguments.study, text, &all, out);
 }
 
 /* Finds how many of the training steps that the study asks for fit into TRAINING_OPERATIONS, at least
- * LEAST_STEPS of them. */
-static Status plan_calibration_steps(const Study *study, int64_t *steps) {
-  SCOPED(Speed, speed, app_plan_speed_destroy);
-  Estimate estimate;
-  TRY(app_plan_speed_assume(study, &speed));
-  TRY(app_plan_estimate_study(study, &speed, &estimate));
+ * LEAST_STEPS of them, if training takes this many operations. */
+static int64_t plan_calibration_steps(const Study *study, double operations) {
   const Config *setting = study->file->settings[0];
   int64_t asked = config_is(setting, "prior.training_steps", "auto")
                       ? AUTO_STEPS
                       : config_int(setting, "prior.training_steps");
-  double share = TRAINING_OPERATIONS / fmax(estimate.training_operations, TRAINING_OPERATIONS);
-  *steps = (int64_t)ceil(share * (double)asked);
-  if (*steps < LEAST_STEPS) *steps = asked < LEAST_STEPS ? asked : LEAST_STEPS;
-  return STATUS_OK;
+  double share = TRAINING_OPERATIONS / fmax(operations, TRAINING_OPERATIONS);
+  int64_t steps = (int64_t)ceil(share * (double)asked);
+  return steps >= LEAST_STEPS ? steps : asked < LEAST_STEPS ? asked : LEAST_STEPS;
 }
 
-/* Measures the speed of the study that `text` and `sets` describe. A policy whose block fails keeps the
- * assumed speed, and stderr says so. Collective. The caller must call app_plan_speed_destroy. */
-static Status plan_calibrate(const Parallel *parallel, const char *path, const char *text,
-                             const AppTexts *sets, Speed *out) {
-  SCOPED(Study, whole, study_destroy);
+/* Measures the speed of the study `whole`, whose file has this text. A policy whose block fails keeps the
+ * assumed speed, and stderr says so. Collective. */
+static Status plan_calibrate(const Parallel *parallel, const char *text, const Study *whole, Speed *speed) {
   SCOPED(Study, full, study_destroy);
   SCOPED(Study, small, study_destroy);
   SCOPED(Scratch, scratch, app_scratch_destroy);
-  int64_t steps;
-  *out = (Speed){0};
-  TRY(app_study_of_file(path, text, sets, &whole));
-  TRY(small_study(path, text, sets, whole.file, 0, &full));
-  TRY(plan_calibration_steps(&full, &steps));
-  TRY(small_study(path, text, sets, whole.file, steps, &small));
+  Estimate estimate;
+  if (parallel->size > 1)
+    return status_set(STATUS_USAGE,
+                      "a calibration runs on one rank: run thompson plan without mpiexec or srun");
+  TRY(small_study(text, whole->file, 0, &full));
+  TRY(app_plan_estimate_study(&full, speed, &estimate));
+  TRY(small_study(text, whole->file, plan_calibration_steps(&full, estimate.training_operations), &small));
+  TRY(app_plan_estimate_study(&small, speed, &estimate));
   TRY(app_scratch_create(parallel, &scratch));
-  return plan_calibrate_speeds(parallel, &small, scratch.path, out);
+  double start = clock_cpu();
+  TRY(parallel_prepare_study(parallel, &small, scratch.path, PROGRESS_NONE, 1, NULL));
+  if (estimate.training_operations > 0)
+    speed->training = (clock_cpu() - start) / estimate.training_operations;
+  if (problem_is_large(small.file->settings[0])) return STATUS_OK; /* its policies share what costs most */
+  for (int p = 0; p < small.file->policy_count; p++)
+    TRY(try_policy(&small, scratch.path, p, &speed->policy[p]));
+  speed->measured = true;
+  return STATUS_OK;
 }
 
 /* ---- the plan */
-
-typedef struct {
-  const char *study, *directory;
-  AppTexts sets;
-  char seed[40];
-  bool json, calibrate, slurm, all;
-} Arguments;
-
-enum { KEY_SET = 256, KEY_SEED, KEY_CALIBRATE, KEY_SLURM, KEY_ALL };
-
-static const struct argp_option options[] = {
-    {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
-    {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
-    {"calibrate", KEY_CALIBRATE, NULL, 0,
-     "measure the speed of each policy for a few seconds, instead of assuming one", 0},
-    {"slurm", KEY_SLURM, NULL, 0,
-     "print a Slurm batch script with nodes, time and memory, after a calibration", 0},
-    {"output", 'o', "DIR", 0, "results folder that the batch script names (default: results/NAME)", 0},
-    {"all", KEY_ALL, NULL, 0, "show every key of the study, not only those that differ from their defaults",
-     0},
-    {"json", 'j', NULL, 0, "as JSON", 0},
-    {0}};
-
-static error_t plan_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
-  case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
-  case KEY_CALIBRATE: arguments->calibrate = true; return 0;
-  case KEY_SLURM: arguments->slurm = true; return 0;
-  case KEY_ALL: arguments->all = true; return 0;
-  case 'o': app_take_output(state, &arguments->directory, text); return 0;
-  case 'j': arguments->json = true; return 0;
-  case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
-  case ARGP_KEY_END:
-    app_need(state, arguments->study, "study file");
-    if (arguments->slurm && arguments->json) argp_error(state, "--slurm and --json cannot be combined");
-    if (arguments->directory && !arguments->slurm)
-      argp_error(state, "-o is for --slurm: a plan writes nothing");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
 
 /* Returns a description of how the matrices of a setting are stored; empty if each draw has its own. */
 static const char *plan_describe_matrices(const Config *setting) {
@@ -210,23 +180,19 @@ static Status plan_print_json(const Study *study, const Speed *speed, const Esti
   return STATUS_OK;
 }
 
-static void print_runs(const Study *study) {
-  const Runs *runs = &study->runs;
-  char target[128];
-  if (!runs->adaptive) return;
-  study_target(study, sizeof target, target);
-  printf("# each setting: waves of runs from %lld to %lld until the standard error of %s is at most %g\n",
-         (long long)study_runs_in_blocks(runs, study_runs_first_wave(runs)), (long long)runs->most, target,
-         runs->target);
-}
-
 static void print_cost(const Study *study, const Speed *speed, const Estimate *estimate) {
   const StudyFile *file = study->file;
-  const char *most = study->runs.adaptive ? "at most " : "";
-  printf("# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n", most,
-         file->setting_count, file->policy_count, (long long)study->runs.most, study->task_count,
-         estimate->priors);
-  print_runs(study);
+  const Runs *runs = &study->runs;
+  printf("# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n",
+         runs->adaptive ? "at most " : "", file->setting_count, file->policy_count, (long long)runs->most,
+         study->task_count, estimate->priors);
+  if (runs->adaptive) {
+    char target[128];
+    study_target(study, sizeof target, target);
+    printf("# each setting: waves of runs from %lld to %lld until the standard error of %s is at most %g\n",
+           (long long)study_runs_in_blocks(runs, study_runs_first_wave(runs)), (long long)runs->most, target,
+           runs->target);
+  }
   for (int s = 0; s < file->setting_count; s++)
     printf("#   %s%s\n", file->setting_labels[s], plan_describe_matrices(file->settings[s]));
   if (speed->measured) printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
@@ -235,7 +201,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
   printf("# about %.2g core-hours, %.2g of them training (%s)\n", estimate->hours + estimate->training_hours,
          estimate->training_hours,
          speed->measured ? "at measured speed" : "at an assumed speed; --calibrate measures it");
-  if (study->runs.adaptive)
+  if (runs->adaptive)
     printf("# about %.2g core-hours when the first wave is enough\n",
            estimate->least_hours + estimate->training_hours);
   if (estimate->large > 0)
@@ -246,15 +212,6 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
          estimate->bytes / 1e6);
 }
 
-/* Prints the cost, as comments, and the study. */
-static void plan_print_text(const Study *study, const Speed *speed, const Estimate *estimate, bool all) {
-  print_cost(study, speed, estimate);
-  printf(all ? "\n# every key:\n%s"
-             : "\n# keys that differ from their defaults (--all: every key, `thompson list keys`: what they "
-               "mean):\n%s",
-         all ? study->file->resolved : study->file->changed);
-}
-
 /* ---- --slurm */
 
 /* At the end of a job ranks are idle for about the time of a task; with ten tasks per rank that is little. */
@@ -263,50 +220,32 @@ static const double SLURM_MARGIN = 1.5; /* factor on time and memory */
 static const double SLURM_START = 600; /* seconds to start, read data, and write results */
 enum { MOST_REQUEUES = 100 };
 
-/* Prints the name of a study in characters that Slurm reads as one word. */
-static void print_job_name(const char *name) {
-  printf("#SBATCH --job-name=");
-  for (; *name; name++) putchar(isalnum((unsigned char)*name) || strchr("._-", *name) ? *name : '_');
-  putchar('\n');
-}
-
-static void print_time(double seconds) {
-  long minutes = (long)ceil(seconds / 60);
-  printf("#SBATCH --time=%02ld:%02ld:00\n", minutes / 60, minutes % 60);
-}
-
-/* Prints the path of this program, which works wherever the script is run. */
-static void print_program(void) {
+static void print_command(const Study *study) {
   char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
-  io_shell_print(stdout, length > 0 ? path : "thompson");
-}
-
-static void print_command(const Study *study, const char *path, const char *directory, const AppTexts *sets) {
   printf(
       "# If every process of the job believes that it is the only rank, srun needs --mpi=pmix or --mpi=pmi2\n"
       "# (`srun --mpi=list` shows what is available).\n"
       "srun --kill-on-bad-exit=1 ");
-  print_program();
+  io_shell_print(stdout, length > 0 ? path : "thompson"); /* the path works wherever the script is run */
   printf(" run ");
-  io_shell_print(stdout, path);
-  for (int i = 0; i < sets->count; i++) {
+  io_shell_print(stdout, arguments.study);
+  for (int i = 0; i < arguments.sets.count; i++) {
     printf(" --set ");
-    io_shell_print(stdout, sets->texts[i]);
+    io_shell_print(stdout, arguments.sets.texts[i]);
   }
   char folder[512];
   snprintf(folder, sizeof folder, "results/%s", study->name);
   printf(" -o ");
-  io_shell_print(stdout, directory ? directory : folder);
+  io_shell_print(stdout, arguments.directory ? arguments.directory : folder);
   printf(" --resume --progress plain || code=$?\n");
 }
 
-/* Prints a Slurm batch script for the study. `directory` may be NULL: the default folder. It asks for enough
- * ranks to finish in about an hour, but no more than a tenth of the tasks, on nodes like this machine, and
- * for one and a half times the estimated time and memory. */
-static void slurm_print(const Study *study, const Estimate *estimate, const char *path, const char *directory,
-                        const AppTexts *sets) {
+/* Prints a Slurm batch script for the study. It asks for enough ranks to finish in about an hour, but no more
+ * than a tenth of the tasks, on nodes like this machine, and for one and a half times the estimated time and
+ * memory. */
+static void slurm_print(const Study *study, const Estimate *estimate) {
   double hours = estimate->hours + estimate->training_hours,
          most = fmax(1, floor(study->task_count / TASKS_PER_RANK)), ranks = fmax(1, fmin(ceil(hours), most));
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -318,19 +257,23 @@ static void slurm_print(const Study *study, const Estimate *estimate, const char
          study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
          estimate->longest_task, study->task_count);
   if (most > 1) printf("# More nodes and less time work as well, up to about %.0f ranks.\n", most);
-  print_job_name(study->name);
-  printf("#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
+  printf("#SBATCH --job-name=");
+  for (const char *c = study->name; *c; c++) /* in characters that Slurm reads as one word */
+    putchar(isalnum((unsigned char)*c) || strchr("._-", *c) ? *c : '_');
+  printf("\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
   /* Matrices that are not spread are all on one rank, and Slurm gives every rank the same memory. */
   const double shared = estimate->large_is_spread ? estimate->large / (nodes * each) : estimate->large;
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(SLURM_MARGIN * (estimate->memory + shared) / 1048576));
-  print_time(SLURM_START + SLURM_MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
+  const double seconds = hours * 3600 / (nodes * each) + estimate->longest_task;
+  const long minutes = (long)ceil((SLURM_START + SLURM_MARGIN * seconds) / 60);
+  printf("#SBATCH --time=%02ld:%02ld:00\n", minutes / 60, minutes % 60);
   printf("##SBATCH --partition=NAME  # if the cluster requires one: see `sinfo -s`\n"
          "##SBATCH --account=NAME    # see `sacctmgr show associations user=$USER`\n"
          "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
          "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"
          "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date -d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o "
          "%%e)\" +%%s 2>/dev/null || true)}\ncode=0\n");
-  print_command(study, path, directory, sets);
+  print_command(study);
   printf("if [ \"$code\" -eq 75 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then scontrol requeue "
          "\"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n",
          MOST_REQUEUES);
@@ -338,43 +281,41 @@ static void slurm_print(const Study *study, const Estimate *estimate, const char
 
 /* ---- the verb */
 
-static Status print_plan(const Arguments *arguments, const Study *study, const Speed *speed) {
-  Estimate estimate;
-  TRY(app_plan_estimate_study(study, speed, &estimate));
-  if (arguments->json) return plan_print_json(study, speed, &estimate);
-  if (arguments->slurm)
-    slurm_print(study, &estimate, arguments->study, arguments->directory, &arguments->sets);
-  else
-    plan_print_text(study, speed, &estimate, arguments->all);
-  return STATUS_OK;
-}
-
-static Status plan_measure(const Arguments *arguments, const char *text, Speed *speed) {
-  Parallel parallel = app_begin_parallel();
-  Status status =
-      parallel.size == 1
-          ? plan_calibrate(&parallel, arguments->study, text, &arguments->sets, speed)
-          : status_set(STATUS_USAGE,
-                       "a calibration runs on one rank: run thompson plan without mpiexec or srun");
-  return app_end_parallel(status);
-}
-
-Status app_plan(int argc, char **argv) {
-  static const struct argp argp = {.options = options,
-                                   .parser = plan_parse,
-                                   .args_doc = "STUDY.yaml",
-                                   .doc =
-                                       "Show the tasks and the estimated cost of a study, and its keys. Runs "
-                                       "nothing, except for a few seconds with --calibrate or --slurm."};
-  Arguments arguments = {0};
+static Status plan_study(void) {
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
   SCOPED(Speed, speed, app_plan_speed_destroy);
-  app_parse(&argp, argc, argv, &arguments);
+  Estimate estimate;
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
   app_note_unused(&study);
-  TRY(arguments.calibrate || arguments.slurm ? plan_measure(&arguments, text, &speed)
-                                             : app_plan_speed_assume(&study, &speed));
-  return print_plan(&arguments, &study, &speed);
+  TRY(app_plan_speed_assume(&study, &speed));
+  if (arguments.calibrate || arguments.slurm) {
+    const Parallel parallel = app_begin_parallel();
+    TRY(app_end_parallel(plan_calibrate(&parallel, text, &study, &speed)));
+  }
+  TRY(app_plan_estimate_study(&study, &speed, &estimate));
+  if (arguments.json) return plan_print_json(&study, &speed, &estimate);
+  if (arguments.slurm) {
+    slurm_print(&study, &estimate);
+    return STATUS_OK;
+  }
+  print_cost(&study, &speed, &estimate); /* as comments of what follows */
+  if (arguments.all)
+    printf("\n# every key:\n%s", study.file->resolved);
+  else
+    printf("\n# keys that differ from their defaults (--all: every key, `thompson list keys`: what they "
+           "mean):\n%s",
+           study.file->changed);
+  return STATUS_OK;
 }
+
+const AppVerb app_plan = {
+    .options = options,
+    .argument = &arguments.study,
+    .what = "study file",
+    .check = plan_check,
+    .usage = "STUDY.yaml",
+    .help = "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, except for a few "
+            "seconds with --calibrate or --slurm.",
+    .run = plan_study};

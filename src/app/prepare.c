@@ -15,48 +15,35 @@ static const struct {
 };
 enum { SETS = sizeof sets / sizeof *sets };
 
-typedef struct {
+static struct {
   int set; /* -1: none yet */
   AppTexts inputs, options;
   const char *output;
   uint64_t seed;
-} Arguments;
+} arguments = {.set = -1, .seed = 1};
 
-enum { KEY_SEED = 256, KEY_OPTION };
-
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "required: embedding file to write", 0},
-    {"seed", KEY_SEED, "N", 0, "seed (default: 1)", 0},
-    {"option", KEY_OPTION, "KEY=VALUE", 0, "an option of the data set, see below", 0},
+static const AppOption options[] = {
+    {"output", 'o', "FILE", "required: embedding file to write", .output = &arguments.output},
+    {"seed", 0, "N", "seed (default: 1)", .seed = &arguments.seed},
+    {"option", 0, "KEY=VALUE", "an option of the data set, see below", .texts = &arguments.options},
     {0}};
 
-static void app_prepare_take_set(Arguments *arguments, const char *text, struct argp_state *state) {
+/* Takes the name of the data set, then the inputs. */
+static void prepare_take(struct argp_state *state, const char *text) {
+  if (arguments.set >= 0) {
+    app_texts_add(state, &arguments.inputs, text);
+    return;
+  }
   for (int s = 0; s < SETS; s++)
-    if (strcmp(text, sets[s].name) == 0) arguments->set = s;
-  if (arguments->set < 0) argp_error(state, "unknown data set '%s'; allowed: movielens, mnist", text);
+    if (strcmp(text, sets[s].name) == 0) arguments.set = s;
+  if (arguments.set < 0) argp_error(state, "unknown data set '%s'; allowed: movielens, mnist", text);
 }
 
-static error_t prepare_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case 'o': app_take_output(state, &arguments->output, text); return 0;
-  case KEY_SEED: arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53); return 0;
-  case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
-  case ARGP_KEY_ARG:
-    if (arguments->set < 0)
-      app_prepare_take_set(arguments, text, state);
-    else
-      app_texts_add(state, &arguments->inputs, text);
-    return 0;
-  case ARGP_KEY_END:
-    if (arguments->set < 0) argp_error(state, "no data set given; allowed: movielens, mnist");
-    if (arguments->inputs.count == 0)
-      argp_error(state, "%s: no input given; needed: %s", sets[arguments->set].name,
-                 sets[arguments->set].inputs);
-    if (!arguments->output) argp_error(state, "-o FILE is required");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
+static void prepare_check(struct argp_state *state) {
+  if (arguments.set < 0) argp_error(state, "no data set given; allowed: movielens, mnist");
+  if (arguments.inputs.count == 0)
+    argp_error(state, "%s: no input given; needed: %s", sets[arguments.set].name, sets[arguments.set].inputs);
+  if (!arguments.output) argp_error(state, "-o FILE is required");
 }
 
 /* Adds the options of each set, from their tables, at the end of the help (help_filter of argp). */
@@ -75,31 +62,31 @@ static char *help_with_options(int key, const char *text, void *input) {
   return extra;
 }
 
-static Status app_prepare_data_set(const Arguments *arguments) {
+static Status prepare_on_first(void) {
   SCRATCH_ARENA(scratch);
   Config *config;
-  TRY(config_options(&scratch, "--option", sets[arguments->set].keys, arguments->options.count,
-                     arguments->options.texts, &config));
-  PrepareJob job = {.input_count = arguments->inputs.count,
-                    .inputs = arguments->inputs.texts,
-                    .output = arguments->output,
-                    .seed = arguments->seed,
-                    .options = config};
-  return sets[arguments->set].prepare(&job);
+  TRY(config_options(&scratch, "--option", sets[arguments.set].keys, arguments.options.count,
+                     arguments.options.texts, &config));
+  const PrepareJob job = {.input_count = arguments.inputs.count,
+                          .inputs = arguments.inputs.texts,
+                          .output = arguments.output,
+                          .seed = arguments.seed,
+                          .options = config};
+  return sets[arguments.set].prepare(&job);
 }
 
-Status app_prepare(int argc, char **argv) {
-  static const struct argp argp = {.options = options,
-                                   .parser = prepare_parse,
-                                   .args_doc = "movielens|mnist INPUT...",
-                                   .doc = "Learn embeddings from a public data set, for problem.family = "
-                                          "embedding. data/README.md says how to get the data.",
-                                   .help_filter = help_with_options};
-  Arguments arguments = {.set = -1, .seed = 1};
-  app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel();
-  Status status = app_try_output(&parallel, arguments.output);
-  if (status == STATUS_OK && parallel.rank == 0) status = app_prepare_data_set(&arguments);
-  status = parallel_agree(&parallel, status);
-  return app_end_parallel(status);
+static Status prepare_data_set(const Parallel *parallel) {
+  TRY(app_try_output(parallel, arguments.output));
+  return parallel_agree(parallel, parallel->rank == 0 ? prepare_on_first() : STATUS_OK);
 }
+
+const AppVerb app_prepare = {
+    .options = options,
+    .take = prepare_take,
+    .check = prepare_check,
+    .usage = "movielens|mnist INPUT...",
+    .help =
+        "Learn embeddings from a public data set, for problem.family = embedding. data/README.md says how "
+        "to get the data.",
+    .help_filter = help_with_options,
+    .collective = prepare_data_set};

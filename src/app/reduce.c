@@ -4,30 +4,19 @@
 
 #include <stdio.h>
 
-typedef struct {
+static struct {
   const char *directory;
   ReduceOptions reduce;
-} Arguments;
+} arguments;
 
-enum { KEY_OVERWRITE = 256 };
-
-static const struct argp_option options[] = {
-    {"overwrite", KEY_OVERWRITE, NULL, 0, "replace results.nc even if it has more tasks than are left", 0},
-    {0}};
-
-static error_t reduce_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case KEY_OVERWRITE: arguments->reduce.overwrite = true; return 0;
-  case ARGP_KEY_ARG: app_take(state, &arguments->directory, text, "results folder"); return 0;
-  case ARGP_KEY_END: app_need(state, arguments->directory, "results folder"); return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
+static const AppOption options[] = {{"overwrite", 0, NULL,
+                                     "replace results.nc even if it has more tasks than are left",
+                                     .flag = &arguments.reduce.overwrite},
+                                    {0}};
 
 /* Prints the table and the counts of tasks; returns STATUS_TASKS_FAILED if some are damaged or failed. */
-static Status app_reduce_report(const Study *study, const char *directory, const ReduceCounts *counts) {
-  TRY(app_print_table(study, directory));
+static Status app_reduce_report(const Study *study, const ReduceCounts *counts) {
+  TRY(app_print_table(study, arguments.directory));
   printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
   if (counts->damaged > 0)
     return status_set(STATUS_TASKS_FAILED,
@@ -39,26 +28,18 @@ static Status app_reduce_report(const Study *study, const char *directory, const
   return STATUS_OK;
 }
 
-/* Rebuilds results.nc in the folder, and reports. Collective. */
-static Status reduce_folder(const Parallel *parallel, const Arguments *arguments) {
-  const char *directory = arguments->directory;
+static Status reduce_folder(const Parallel *parallel) {
   SCOPED(Study, study, study_destroy);
   ReduceCounts counts;
-  TRY(parallel_agree(parallel, app_study_of_folder(directory, &study)));
-  TRY(reduce_study(parallel, &study, directory, &arguments->reduce, &counts));
-  return parallel_agree(parallel,
-                        parallel->rank == 0 ? app_reduce_report(&study, directory, &counts) : STATUS_OK);
+  TRY(parallel_agree(parallel, app_study_of_folder(arguments.directory, &study)));
+  TRY(reduce_study(parallel, &study, arguments.directory, &arguments.reduce, &counts));
+  return parallel_agree(parallel, parallel->rank == 0 ? app_reduce_report(&study, &counts) : STATUS_OK);
 }
 
-Status app_reduce(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = reduce_parse,
-      .args_doc = "DIR",
-      .doc = "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun."};
-  Arguments arguments = {0};
-  app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel();
-  Status status = reduce_folder(&parallel, &arguments);
-  return app_end_parallel(status);
-}
+const AppVerb app_reduce = {
+    .options = options,
+    .argument = &arguments.directory,
+    .what = "results folder",
+    .usage = "DIR",
+    .help = "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun.",
+    .collective = reduce_folder};

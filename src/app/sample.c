@@ -17,92 +17,51 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
+static struct {
   const char *prior, *data, *recent, *sampler, *likelihood, *output;
   int draws;
   double noise; /* 0: not given */
   uint64_t seed;
   AppTexts options;
-} Arguments;
+} arguments = {.likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .seed = 1};
 
-enum { KEY_PRIOR = 256, KEY_DATA, KEY_RECENT, KEY_SAMPLER, KEY_LIKELIHOOD, KEY_NOISE, KEY_SEED, KEY_OPTION };
-
-static const struct argp_option options[] = {
-    {"prior", KEY_PRIOR, "FILE", 0, "required: prior file, written by `train` or by you", 0},
-    {"data", KEY_DATA, "FILE", 0,
-     "required: history, as CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
-    {"recent", KEY_RECENT, "FILE", 0,
+static const AppOption options[] = {
+    {"prior", 0, "FILE", "required: prior file, written by `train` or by you", .text = &arguments.prior},
+    {"data", 0, "FILE",
+     "required: history, as CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)",
+     .text = &arguments.data},
+    {"recent", 0, "FILE",
      "logs of tasks other than those the prior was learned from, in the format of `train --logs`: the weight "
      "of the guard (--option guard=0.2) is learned from them",
-     0},
-    {"sampler", KEY_SAMPLER, "NAME", 0, "required: posterior sampler; see `thompson list samplers`", 0},
-    {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "likelihood (default: gaussian)", 0},
-    {"number", 'n', "N", 0, "draws (default: 1000)", 0},
-    {"output", 'o', "FILE", 0, "file for the draws (default: draws.nc)", 0},
-    {"noise", KEY_NOISE, "S", 0,
-     "standard deviation of Gaussian rewards (default: the one that the prior learned from logs, else 1)", 0},
-    {"seed", KEY_SEED, "N", 0, "seed (default: 1)", 0},
-    {"option", KEY_OPTION, "KEY=VALUE", 0, "an option of the sampler", 0},
+     .text = &arguments.recent},
+    {"sampler", 0, "NAME", "required: posterior sampler; see `thompson list samplers`",
+     .text = &arguments.sampler},
+    {"likelihood", 0, "NAME", "likelihood (default: gaussian)", .text = &arguments.likelihood},
+    {"number", 'n', "N", "draws (default: 1000)", .count = &arguments.draws, .high = 1e8},
+    {"output", 'o', "FILE", "file for the draws (default: draws.nc)", .output = &arguments.output},
+    {"noise", 0, "S",
+     "standard deviation of Gaussian rewards (default: the one that the prior learned from logs, else 1)",
+     .real = &arguments.noise, .low = 1e-12, .high = 1e6},
+    {"seed", 0, "N", "seed (default: 1)", .seed = &arguments.seed},
+    {"option", 0, "KEY=VALUE", "an option of the sampler", .texts = &arguments.options},
     {0}};
 
-static error_t sample_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case KEY_PRIOR: arguments->prior = text; return 0;
-  case KEY_DATA: arguments->data = text; return 0;
-  case KEY_RECENT: arguments->recent = text; return 0;
-  case KEY_SAMPLER: arguments->sampler = text; return 0;
-  case KEY_LIKELIHOOD: arguments->likelihood = text; return 0;
-  case 'n': arguments->draws = (int)app_integer(state, "-n", text, 1, 100000000); return 0;
-  case 'o': app_take_output(state, &arguments->output, text); return 0;
-  case KEY_NOISE: arguments->noise = app_real(state, "--noise", text, 1e-12, 1e6); return 0;
-  case KEY_SEED: arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53); return 0;
-  case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
-  case ARGP_KEY_ARG:
-    argp_error(state, "unexpected argument '%s': everything is given by options", text);
-    return 0;
-  case ARGP_KEY_END:
-    if (!arguments->prior || !arguments->data || !arguments->sampler)
-      argp_error(state, "%s is required: give --prior, --data and --sampler",
-                 !arguments->prior  ? "--prior"
-                 : !arguments->data ? "--data"
-                                    : "--sampler");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
-
-static Status app_sample_find_likelihood(const Arguments *arguments, Likelihood *out) {
-  *out = (Likelihood){.ops = likelihood_find(arguments->likelihood)};
-  if (!out->ops) {
-    config_unknown_name(STATUS_INPUT, arguments->likelihood, "a likelihood", likelihood_name);
-    return status_prefix(STATUS_INPUT, "--likelihood: ");
-  }
-  if (arguments->noise > 0 && !out->ops->quadratic)
-    return status_set(STATUS_USAGE, "--noise is for Gaussian rewards; --likelihood %s has no noise",
-                      out->ops->name);
-  return STATUS_OK;
+static void sample_check(struct argp_state *state) {
+  if (!arguments.prior || !arguments.data || !arguments.sampler)
+    argp_error(state, "%s is required: give --prior, --data and --sampler",
+               !arguments.prior  ? "--prior"
+               : !arguments.data ? "--data"
+                                 : "--sampler");
 }
 
 /* Finds the sampler; `auto` is the one that was chosen with the prior, which is not read for other names. */
-static Status app_sample_find_sampler(Arguments *arguments, const Prior *prior, const SamplerOps **out) {
-  const Status status = sampler_take_auto(prior, &arguments->sampler);
-  if (status != STATUS_OK) return status_prefix(status, "%s: ", arguments->prior);
-  *out = sampler_find(arguments->sampler);
+static Status app_sample_find_sampler(const Prior *prior, const SamplerOps **out) {
+  const Status status = sampler_take_auto(prior, &arguments.sampler);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", arguments.prior);
+  *out = sampler_find(arguments.sampler);
   if (*out) return STATUS_OK;
-  config_unknown_name(STATUS_INPUT, arguments->sampler, "a sampler", sampler_name);
+  config_unknown_name(STATUS_INPUT, arguments.sampler, "a sampler", sampler_name);
   return status_prefix(STATUS_INPUT, "--sampler: ");
-}
-
-static Status app_sample_check_rewards(const Arguments *arguments, const Likelihood *likelihood,
-                                       const Observations *observations) {
-  for (int row = 0; row < observations->rows; row++)
-    if (!likelihood->ops->admits(observations->rewards[row]))
-      return status_set(STATUS_INPUT,
-                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
-                        arguments->data, row + 1, observations->rewards[row], likelihood->ops->name,
-                        likelihood->ops->rewards);
-  return STATUS_OK;
 }
 
 /* What is computed in addition to the draws. */
@@ -120,54 +79,56 @@ typedef struct {
   double distinct; /* share of the draws */
 } Findings;
 
-/* Adds the largest log p(y | u): the log likelihood at any u, plus half of the deviance there. */
-static void app_sample_add_constant(const Likelihood *likelihood, double y, Findings *out) {
-  const double u = 0;
-  double deviance;
-  likelihood->ops->deviance(likelihood, 1, &y, &u, &deviance);
-  out->constant += likelihood->ops->log_likelihood(likelihood, y, u) + 0.5 * deviance;
-  out->rounding += DBL_EPSILON * deviance;
-}
-
-static Status app_sample_observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
-                                 Findings *findings, int64_t *fallbacks) {
+/* Reads the history and gives it to the sampler. */
+static Status app_sample_observe(int d, History *history, Sampler *sampler, Findings *findings,
+                                 int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
+  const Likelihood *likelihood = history->likelihood;
   Observations observations;
-  TRY(io_dataset_read_observations(&scratch, arguments->data, &observations));
+  TRY(io_dataset_read_observations(&scratch, arguments.data, &observations));
   TRY(history_reserve(history, observations.rows));
   if (observations.rows > 0 && observations.d != d)
-    return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments->data,
-                      observations.d, arguments->prior, d);
-  TRY(app_sample_check_rewards(arguments, history->likelihood, &observations));
+    return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments.data,
+                      observations.d, arguments.prior, d);
+  for (int row = 0; row < observations.rows; row++)
+    if (!likelihood->ops->admits(observations.rewards[row]))
+      return status_set(STATUS_INPUT,
+                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
+                        arguments.data, row + 1, observations.rewards[row], likelihood->ops->name,
+                        likelihood->ops->rewards);
   for (int row = 0; row < observations.rows; row++) {
-    history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
-                   observations.rewards + row);
+    const double *reward = observations.rewards + row, u = 0;
+    double deviance;
+    history_record(history, NULL, observations.features + (size_t)row * (size_t)d, reward);
     sampler_observe(sampler, history, fallbacks);
-    app_sample_add_constant(history->likelihood, observations.rewards[row], findings);
+    /* The largest log p(y | u) is the log likelihood at any u, plus half of the deviance there. */
+    likelihood->ops->deviance(likelihood, 1, reward, &u, &deviance);
+    findings->constant += likelihood->ops->log_likelihood(likelihood, *reward, u) + 0.5 * deviance;
+    findings->rounding += DBL_EPSILON * deviance;
   }
   return STATUS_OK;
 }
 
 /* Writes theta[d, draws] as theta(draw, dim), with everything that the draws depend on. `rows` is work space
  * of the same size. */
-static Status app_sample_write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta,
-                                     double *rows, const Findings *findings, int64_t fallbacks) {
+static Status app_sample_write_draws(StoreFile *file, int d, double *theta, double *rows,
+                                     const Findings *findings, int64_t fallbacks) {
   int dimension[2];
   char hash[DIGEST_SIZE];
-  io_dataset_transpose(d, arguments->draws, theta, rows);
-  TRY(provenance_write(file, "posterior draws", sampler_find(arguments->sampler)->reference));
-  TRY(store_text_attribute(file, NULL, "sampler", arguments->sampler));
-  TRY(store_text_attribute(file, NULL, "likelihood", arguments->likelihood));
-  TRY(digest_file(arguments->prior, hash));
+  io_dataset_transpose(d, arguments.draws, theta, rows);
+  TRY(provenance_write(file, "posterior draws", sampler_find(arguments.sampler)->reference));
+  TRY(store_text_attribute(file, NULL, "sampler", arguments.sampler));
+  TRY(store_text_attribute(file, NULL, "likelihood", arguments.likelihood));
+  TRY(digest_file(arguments.prior, hash));
   TRY(store_text_attribute(file, NULL, "prior_sha256", hash));
-  TRY(digest_file(arguments->data, hash));
+  TRY(digest_file(arguments.data, hash));
   TRY(store_text_attribute(file, NULL, "data_sha256", hash));
-  if (arguments->recent) {
-    TRY(digest_file(arguments->recent, hash));
+  if (arguments.recent) {
+    TRY(digest_file(arguments.recent, hash));
     TRY(store_text_attribute(file, NULL, "recent_sha256", hash));
   }
   TRY(store_real_attribute(file, "noise", findings->noise));
-  TRY(store_int_attribute(file, "seed", (int64_t)arguments->seed));
+  TRY(store_int_attribute(file, "seed", (int64_t)arguments.seed));
   TRY(store_int_attribute(file, "fallbacks", fallbacks));
   if (findings->marginal) {
     TRY(store_real_attribute(file, "log_marginal_likelihood", findings->log_marginal));
@@ -175,19 +136,19 @@ static Status app_sample_write_draws(const Arguments *arguments, StoreFile *file
   }
   if (findings->guarded) TRY(store_real_attribute(file, "guard_weight", findings->guard_weight));
   if (findings->judged) TRY(store_real_attribute(file, "prior_p_value", findings->p_value));
-  TRY(store_dimension(file, "draw", (size_t)arguments->draws, &dimension[0]));
+  TRY(store_dimension(file, "draw", (size_t)arguments.draws, &dimension[0]));
   TRY(store_dimension(file, "dim", (size_t)d, &dimension[1]));
   return store_write(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
                      rows);
 }
 
-static void app_sample_print_summary(const Arguments *arguments, int d, const double *theta,
-                                     const Findings *findings, int64_t fallbacks, const char *complaint) {
-  printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments->output, arguments->draws, arguments->sampler,
+static void app_sample_print_summary(int d, const double *theta, const Findings *findings, int64_t fallbacks,
+                                     const char *complaint) {
+  printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments.output, arguments.draws, arguments.sampler,
          "theta", "mean", "sd");
   for (int i = 0; i < d; i++) {
     double mean, variance;
-    linalg_moments(1, arguments->draws, theta + (size_t)i * (size_t)arguments->draws, &mean, &variance);
+    linalg_moments(1, arguments.draws, theta + (size_t)i * (size_t)arguments.draws, &mean, &variance);
     printf("  %-6d %12.5g %12.5g\n", i + 1, mean, sqrt(variance));
   }
   if (findings->learned)
@@ -209,136 +170,122 @@ static void app_sample_print_summary(const Arguments *arguments, int d, const do
   if (complaint[0]) printf("%s\n", complaint);
 }
 
-static Status save_draws(const Arguments *arguments, int d, double *theta, const Findings *findings,
-                         int64_t fallbacks) {
-  SCRATCH_ARENA(scratch);
-  double *rows;
-  ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
-  StoreFile *file;
-  TRY(store_create(arguments->output, &file));
-  return store_finish(file, app_sample_write_draws(arguments, file, d, theta, rows, findings, fallbacks));
-}
-
-/* Checks the draws, saves them, and prints the summary. Draws that cannot have reached their target count as
- * a fallback. */
-static Status judge_and_save(const Arguments *arguments, const Sampler *sampler, const History *history,
-                             double *theta, Findings *findings, int64_t fallbacks) {
-  char complaint[256] = "";
-  Spread spread;
-  TRY(metric_distinct(sampler->d, arguments->draws, theta, &findings->distinct));
-  TRY(spread_measure(sampler, history, arguments->draws, theta, &spread));
-  if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
-  TRY(save_draws(arguments, sampler->d, theta, findings, fallbacks));
-  app_sample_print_summary(arguments, sampler->d, theta, findings, fallbacks, complaint);
-  return STATUS_OK;
-}
-
-/* Computes the marginal likelihood, from separate draws if it needs any, and the posterior weight of the
- * guard. */
-static void app_sample_find_marginal(const Arguments *arguments, Sampler *sampler, const History *history,
-                                     Findings *findings, int64_t *fallbacks) {
+/* Computes what is wanted besides the draws: the marginal likelihood, from separate draws if it needs any,
+ * the posterior weight of the guard, and the p-value of the history among those that the prior predicts. */
+static Status app_sample_find(Sampler *sampler, const Prior *prior, const History *history,
+                              Findings *findings, int64_t *fallbacks) {
   enum { MARGINAL_DRAWS = 1024 };
+  SCRATCH_ARENA(scratch);
+  const Likelihood *likelihood = history->likelihood;
   const RngLanes rng = {
-      .key = rng_key(arguments->seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
+      .key = rng_key(arguments.seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
+  Alarm *alarm;
   findings->marginal =
       sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error, fallbacks);
   findings->log_marginal += sampler->temper * findings->constant;
   findings->error += findings->rounding;
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
-}
-
-/* Tests the prior: computes the p-value of the history among histories that the prior predicts. */
-static Status app_sample_judge_prior(const Arguments *arguments, const Prior *prior, const History *history,
-                                     Findings *findings) {
-  SCRATCH_ARENA(scratch);
-  Alarm *alarm;
-  findings->judged = history->rounds > 0 && !history_is_filtered(history) &&
-                     alarm_fits(prior, history->likelihood, history->rounds);
+  findings->judged =
+      history->rounds > 0 && !history_is_filtered(history) && alarm_fits(prior, likelihood, history->rounds);
   if (!findings->judged) return STATUS_OK;
-  TRY(alarm_create(&scratch, prior, history->likelihood, history->rounds,
-                   alarm_histories(history->likelihood), arguments->seed, &alarm));
+  TRY(alarm_create(&scratch, prior, likelihood, history->rounds, alarm_histories(likelihood), arguments.seed,
+                   &alarm));
   findings->p_value = alarm_p_value(alarm, history, 0, 0);
   return STATUS_OK;
 }
 
-static Status app_sample_draw(const Arguments *arguments, const SamplerOps *method,
-                              const Likelihood *likelihood, const Prior *prior, const Config *config) {
+static Status app_sample_draw(const SamplerOps *method, const Likelihood *likelihood, const Prior *prior,
+                              const Config *config) {
   SCRATCH_ARENA(memory);
   History history;
   Sampler sampler;
-  double *theta;
+  StoreFile *file;
+  Spread spread;
+  char complaint[256] = "";
+  double *theta, *rows;
   bool forgets;
   Findings findings = {.noise = likelihood->noise,
-                       .learned = likelihood->ops->quadratic && arguments->noise == 0 && prior->noise > 0};
+                       .learned = likelihood->ops->quadratic && arguments.noise == 0 && prior->noise > 0};
   int64_t fallbacks = 0;
   const int d = prior->d;
   const SamplerSetup setup = {.prior = prior,
                               .likelihood = likelihood,
                               .runs = 1,
-                              .draws = arguments->draws,
-                              .seed = arguments->seed,
+                              .draws = arguments.draws,
+                              .seed = arguments.seed,
                               .options = config};
-  const RngLanes rng = rng_lanes(rng_key(arguments->seed, RNG_AGENT), 0, 1, arguments->draws, 0);
-  ALLOCATE(&memory, theta, (size_t)d * (size_t)arguments->draws);
+  const RngLanes rng = rng_lanes(rng_key(arguments.seed, RNG_AGENT), 0, 1, arguments.draws, 0);
+  ALLOCATE_ARRAYS(&memory, (size_t)d * (size_t)arguments.draws, theta, rows);
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
-  TRY(app_sample_observe(arguments, d, &history, &sampler, &findings, &fallbacks));
-  sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
-  app_sample_find_marginal(arguments, &sampler, &history, &findings, &fallbacks);
-  TRY(app_sample_judge_prior(arguments, prior, &history, &findings));
-  return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
+  TRY(app_sample_observe(d, &history, &sampler, &findings, &fallbacks));
+  sampler_sample(&sampler, &history, rng, arguments.draws, theta, &fallbacks);
+  TRY(app_sample_find(&sampler, prior, &history, &findings, &fallbacks));
+  TRY(metric_distinct(d, arguments.draws, theta, &findings.distinct));
+  TRY(spread_measure(&sampler, &history, arguments.draws, theta, &spread));
+  /* Draws that cannot have reached their target count as a fallback. */
+  if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
+  TRY(store_create(arguments.output, &file));
+  TRY(store_finish(file, app_sample_write_draws(file, d, theta, rows, &findings, fallbacks)));
+  app_sample_print_summary(d, theta, &findings, fallbacks, complaint);
+  return STATUS_OK;
 }
 
-/* Learns the guard's weight from the logs of other tasks (--recent), if they are given. */
-static Status app_sample_learn_guard(const Arguments *arguments, const Likelihood *likelihood,
-                                     const Config *config, Prior *prior) {
+/* Learns the guard's weight from the logs of other tasks (--recent). */
+static Status app_sample_learn_guard(const Likelihood *likelihood, const Config *config, Prior *prior) {
   enum { MOST_TASKS = 10000 };
   SCRATCH_ARENA(scratch);
   Logs all, tasks;
-  if (!arguments->recent) return STATUS_OK;
   if (config_is(config, "guard", "study") || !(guard_asked(config) > 0))
     return status_set(
         STATUS_INPUT,
         "--recent learns the weight of a guard and needs a weight to start from: --option guard=0.2");
   TRY(prior_check_guard(prior));
-  TRY(logs_read(&scratch, arguments->recent, likelihood, false, NULL, &all));
+  TRY(logs_read(&scratch, arguments.recent, likelihood, false, NULL, &all));
   if (all.d != prior->d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
-                      arguments->recent, all.d, arguments->prior, prior->d);
-  TRY(logs_sample(&scratch, &all, MOST_TASKS, arguments->seed, &tasks));
+                      arguments.recent, all.d, arguments.prior, prior->d);
+  TRY(logs_sample(&scratch, &all, MOST_TASKS, arguments.seed, &tasks));
   const double before = guard_asked(config);
   prior->guard = (PriorGuard){.weight = before, .width = WIDE_WIDTH, .shrink = 1, .tasks = tasks.tasks};
   TRY(prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
-  printf("%s: %d tasks change the weight of the guard from %.3g to %.3g\n", arguments->recent, tasks.tasks,
+  printf("%s: %d tasks change the weight of the guard from %.3g to %.3g\n", arguments.recent, tasks.tasks,
          before, prior->guard.weight);
   return STATUS_OK;
 }
 
-Status app_sample(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = sample_parse,
-      .doc = "Draw theta from the posterior: any prior file, any history, any sampler."};
-  Arguments arguments = {.likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .seed = 1};
+static Status sample_posterior(void) {
   const SamplerOps *method;
-  Likelihood likelihood;
+  Likelihood likelihood = {.ops = likelihood_find(arguments.likelihood)};
   SCRATCH_ARENA(memory);
   Config *config;
   PriorFit fit;
   Prior prior;
-  app_parse(&argp, argc, argv, &arguments);
   TRY(io_ownership_check_output(arguments.output));
-  TRY(app_sample_find_likelihood(&arguments, &likelihood));
+  if (!likelihood.ops) {
+    config_unknown_name(STATUS_INPUT, arguments.likelihood, "a likelihood", likelihood_name);
+    return status_prefix(STATUS_INPUT, "--likelihood: ");
+  }
+  if (arguments.noise > 0 && !likelihood.ops->quadratic)
+    return status_set(STATUS_USAGE, "--noise is for Gaussian rewards; --likelihood %s has no noise",
+                      likelihood.ops->name);
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   const bool chosen_with_prior = strcmp(arguments.sampler, "auto") == 0;
-  if (!chosen_with_prior) TRY(app_sample_find_sampler(&arguments, NULL, &method));
+  if (!chosen_with_prior) TRY(app_sample_find_sampler(NULL, &method));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
-  if (chosen_with_prior) TRY(app_sample_find_sampler(&arguments, &prior, &method));
+  if (chosen_with_prior) TRY(app_sample_find_sampler(&prior, &method));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));
   if (prior_doubt(&prior)) fprintf(stderr, "note: %s: %s\n", arguments.prior, prior_doubt(&prior));
   likelihood.noise = prior_noise(&prior, arguments.noise);
-  TRY(app_sample_learn_guard(&arguments, &likelihood, config, &prior));
-  return app_sample_draw(&arguments, method, &likelihood, &prior, config);
+  if (arguments.recent) TRY(app_sample_learn_guard(&likelihood, config, &prior));
+  return app_sample_draw(method, &likelihood, &prior, config);
 }
+
+const AppVerb app_sample = {.options = options,
+                            .take = app_refuse_argument,
+                            .check = sample_check,
+                            .help =
+                                "Draw theta from the posterior: any prior file, any history, any sampler.",
+                            .run = sample_posterior};

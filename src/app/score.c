@@ -8,60 +8,42 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
+static struct {
   const char *problem, *export, *draws, *reference;
   bool list, json;
-} Arguments;
+} arguments;
 
-enum { KEY_PROBLEM = 256, KEY_EXPORT, KEY_DRAWS, KEY_LIST, KEY_REFERENCE };
-
-static const struct argp_option options[] = {
-    {"list", KEY_LIST, NULL, 0, "list the problems", 0},
-    {"export", KEY_EXPORT, "DIR", 0,
-     "write priors and histories, as NetCDF and CSV, to a new folder, for all problems or for --problem", 0},
-    {"problem", KEY_PROBLEM, "NAME", 0,
+static const AppOption options[] = {
+    {"list", 0, NULL, "list the problems", .flag = &arguments.list},
+    {"export", 0, "DIR",
+     "write priors and histories, as NetCDF and CSV, to a new folder, for all problems or for --problem",
+     .output = &arguments.export},
+    {"problem", 0, "NAME",
      "a problem from the list; or a Gaussian or mixture prior file, for a problem with Gaussian rewards and "
      "noise 1",
-     0},
-    {"draws", KEY_DRAWS, "FILE", 0,
+     .text = &arguments.problem},
+    {"draws", 0, "FILE",
      "draws to score: NetCDF theta(history, draw, dim), histories in the order of the export; with "
      "--reference, theta(draw, dim)",
-     0},
-    {"reference", KEY_REFERENCE, "FILE", 0,
+     .text = &arguments.draws},
+    {"reference", 0, "FILE",
      "draws from the same posterior by a method that you trust, to compare with: NetCDF theta(draw, dim) or "
      "CSV without header",
-     0},
-    {"json", 'j', NULL, 0, "as JSON", 0},
+     .text = &arguments.reference},
+    {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
     {0}};
 
-static void app_score_check_arguments(const Arguments *arguments, struct argp_state *state) {
-  if (arguments->list + (arguments->export != NULL) + (arguments->draws != NULL) != 1)
+static void score_check(struct argp_state *state) {
+  if (arguments.list + (arguments.export != NULL) + (arguments.draws != NULL) != 1)
     argp_error(
         state,
         "give one of --list, --export DIR, --problem NAME --draws FILE, or --reference FILE --draws FILE");
-  if (arguments->draws && !arguments->problem == !arguments->reference)
+  if (arguments.draws && !arguments.problem == !arguments.reference)
     argp_error(state, "--draws needs either --problem NAME or --reference FILE, not both");
-  if (arguments->reference && !arguments->draws) argp_error(state, "--reference needs --draws FILE");
-  if (arguments->list && arguments->problem)
+  if (arguments.reference && !arguments.draws) argp_error(state, "--reference needs --draws FILE");
+  if (arguments.list && arguments.problem)
     argp_error(state, "--list shows all problems; leave out --problem");
-  if (arguments->export && arguments->json) argp_error(state, "--json is for --list and --draws");
-}
-
-static error_t score_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case 'j': arguments->json = true; return 0;
-  case KEY_LIST: arguments->list = true; return 0;
-  case KEY_PROBLEM: arguments->problem = text; return 0;
-  case KEY_EXPORT: app_take_output(state, &arguments->export, text); return 0;
-  case KEY_DRAWS: arguments->draws = text; return 0;
-  case KEY_REFERENCE: arguments->reference = text; return 0;
-  case ARGP_KEY_ARG:
-    argp_error(state, "unexpected argument '%s': everything is given by options", text);
-    return 0;
-  case ARGP_KEY_END: app_score_check_arguments(arguments, state); return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
+  if (arguments.export && arguments.json) argp_error(state, "--json is for --list and --draws");
 }
 
 /* ---- problems */
@@ -71,45 +53,30 @@ typedef struct {
   Pack *packs; /* [count] */
 } Packs;
 
-/* Creates all problems of the list or, if `name` is not NULL, only the one of that name. The caller must call
- * app_score_destroy_packs, even after an error. */
-static Status app_score_create_packs(Arena *memory, const char *name, Packs *out) {
-  int count = 1;
-  while (!name && study_pack_name(count)) count++;
-  ALLOCATE(memory, out->packs, count);
-  while (out->count < count) {
-    const int i = out->count++;
-    TRY(study_pack_create(memory, name ? name : study_pack_name(i), &out->packs[i]));
-  }
-  return STATUS_OK;
-}
-
 static void app_score_destroy_packs(Packs *packs) {
   for (int i = 0; i < packs->count; i++) study_pack_destroy(&packs->packs[i]);
 }
 
-static Status add_json(json_t *list, const Pack *pack) {
-  char digest[DIGEST_SIZE];
-  TRY(study_pack_digest(pack, digest));
-  json_t *observations = json_array();
-  for (int g = 0; g < pack->groups; g++)
-    json_array_append_new(observations, json_integer(pack->group[g].observations));
-  json_array_append_new(
-      list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:o, s:i, s:s, s:s, s:s, s:s}", "name", pack->name,
-                      "summary", pack->summary, "reference", pack->problem.theta.ops->reference, "dimension",
-                      pack->problem.d, "likelihood", pack->problem.likelihood.ops->name, "noise",
-                      pack->problem.likelihood.noise, "histories", pack->histories, "observations",
-                      observations, "draws", pack->draws, "metric", score_metric(pack), "exact",
-                      score_exact(pack), "pack", PACK_NAME, "sha256", digest));
-  return STATUS_OK;
-}
-
 static Status list_json(const Packs *packs) {
   json_t *list = json_array();
-  Status status = STATUS_OK;
-  for (int i = 0; i < packs->count && status == STATUS_OK; i++) status = add_json(list, &packs->packs[i]);
-  status == STATUS_OK ? app_print_json(list, 6) : json_decref(list);
-  return status;
+  for (int i = 0; i < packs->count; i++) {
+    const Pack *pack = &packs->packs[i];
+    char digest[DIGEST_SIZE];
+    const Status status = study_pack_digest(pack, digest);
+    if (status != STATUS_OK) return json_decref(list), status;
+    json_t *observations = json_array();
+    for (int g = 0; g < pack->groups; g++)
+      json_array_append_new(observations, json_integer(pack->group[g].observations));
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:f, s:i, s:o, s:i, s:s, s:s, s:s, s:s}", "name",
+                        pack->name, "summary", pack->summary, "reference", pack->problem.theta.ops->reference,
+                        "dimension", pack->problem.d, "likelihood", pack->problem.likelihood.ops->name,
+                        "noise", pack->problem.likelihood.noise, "histories", pack->histories, "observations",
+                        observations, "draws", pack->draws, "metric", score_metric(pack), "exact",
+                        score_exact(pack), "pack", PACK_NAME, "sha256", digest));
+  }
+  app_print_json(list, 6);
+  return STATUS_OK;
 }
 
 static void list_text(const Packs *packs) {
@@ -140,18 +107,18 @@ static json_t *mean_json(ScoreMean mean) {
   return json_pack("{s:o, s:o}", "mean", app_json_number(mean.mean), "se", app_json_number(mean.se));
 }
 
-static json_t *row_json(const ScoreRow *row) {
-  return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "observations", row->observations, "histories",
-                   row->histories, "distance", mean_json(row->distance), "floor", mean_json(row->floor),
-                   "ratio", mean_json(row->ratio), "mode_weight_error", mean_json(row->mode_error),
-                   "mode_weight_floor", mean_json(row->mode_floor));
-}
-
-static void score_json(const Arguments *arguments, const Pack *pack, const Score *score) {
+static void score_json(const Pack *pack, const Score *score) {
   json_t *rows = json_array();
-  for (int r = 0; r < score->rows; r++) json_array_append_new(rows, row_json(&score->row[r]));
+  for (int r = 0; r < score->rows; r++) {
+    const ScoreRow *row = &score->row[r];
+    json_array_append_new(
+        rows, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "observations", row->observations, "histories",
+                        row->histories, "distance", mean_json(row->distance), "floor", mean_json(row->floor),
+                        "ratio", mean_json(row->ratio), "mode_weight_error", mean_json(row->mode_error),
+                        "mode_weight_floor", mean_json(row->mode_floor)));
+  }
   json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "pack", PACK_NAME, "problem", pack->name,
-                           "draws", arguments->draws, "metric", score_metric(pack), "histories",
+                           "draws", arguments.draws, "metric", score_metric(pack), "histories",
                            pack->histories, "draws_scored", pack->draws, "ratio", mean_json(score->ratio));
   for (int r = 0; r < SCORE_RANKS; r++) {
     char name[64];
@@ -173,10 +140,9 @@ static void print_mean(ScoreMean mean) {
     printf("  %9s %8s", "-", "-");
 }
 
-static void score_text(const Arguments *arguments, const Pack *pack, const Score *score) {
+static void score_text(const Pack *pack, const Score *score) {
   printf("%s: %s\n%s: %d draws of each of %d histories; %s to exact draws (%s)\n\n", pack->name,
-         pack->summary, arguments->draws, pack->draws, pack->histories, score_metric(pack),
-         score_exact(pack));
+         pack->summary, arguments.draws, pack->draws, pack->histories, score_metric(pack), score_exact(pack));
   printf("%12s %9s  %9s %8s  %9s %8s  %9s %8s  %9s %8s  %9s %8s\n", "observations", "histories", "distance",
          "se", "floor", "se", "ratio", "se", "modes", "se", "floor", "se");
   for (int r = 0; r < score->rows; r++) {
@@ -204,16 +170,6 @@ static void score_text(const Arguments *arguments, const Pack *pack, const Score
          "histories\n");
 }
 
-static Status score_file(const Arguments *arguments, const Pack *pack) {
-  SCRATCH_ARENA(memory);
-  double *theta;
-  Score result;
-  TRY(app_score_files_read_draws(&memory, pack, arguments->draws, &theta));
-  TRY(score_draws(&memory, pack, theta, &result));
-  arguments->json ? score_json(arguments, pack, &result) : score_text(arguments, pack, &result);
-  return STATUS_OK;
-}
-
 /* ---- draws against a reference */
 
 static json_t *distance_json(const ScoreDistance *distance) {
@@ -222,17 +178,16 @@ static json_t *distance_json(const ScoreDistance *distance) {
                    app_json_number(distance->distance / distance->floor));
 }
 
-static void reference_json(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
-  app_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws",
-                           arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count",
-                           n, "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced),
-                           "emd", distance_json(&score->emd), "mean_error",
-                           app_json_number(score->mean_error), "mean_error_dimension",
-                           score->mean_error_at + 1, "sd_ratio_low", app_json_number(score->sd_low),
-                           "sd_ratio_high", app_json_number(score->sd_high), "distinct",
-                           app_json_number(score->distinct), "reference_distinct",
-                           app_json_number(score->reference_distinct)),
-                 6);
+static void reference_json(int d, int n, int m, const ScoreReference *score) {
+  app_print_json(
+      json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws", arguments.draws,
+                "reference", arguments.reference, "dimension", d, "draws_count", n, "reference_count", m,
+                "sliced_wasserstein", distance_json(&score->sliced), "emd", distance_json(&score->emd),
+                "mean_error", app_json_number(score->mean_error), "mean_error_dimension",
+                score->mean_error_at + 1, "sd_ratio_low", app_json_number(score->sd_low), "sd_ratio_high",
+                app_json_number(score->sd_high), "distinct", app_json_number(score->distinct),
+                "reference_distinct", app_json_number(score->reference_distinct)),
+      6);
 }
 
 static void print_distance(const char *name, const ScoreDistance *distance) {
@@ -240,9 +195,9 @@ static void print_distance(const char *name, const ScoreDistance *distance) {
          distance->distance / distance->floor);
 }
 
-static void reference_text(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
-  printf("%s: %d draws in %d dimensions; %s: %d\n\n%-20s %8s %10s %10s %8s\n", arguments->draws, n, d,
-         arguments->reference, m, "distance", "points", "distance", "floor", "ratio");
+static void reference_text(int d, int n, int m, const ScoreReference *score) {
+  printf("%s: %d draws in %d dimensions; %s: %d\n\n%-20s %8s %10s %10s %8s\n", arguments.draws, n, d,
+         arguments.reference, m, "distance", "points", "distance", "floor", "ratio");
   print_distance("sliced Wasserstein", &score->sliced);
   print_distance("earth mover's", &score->emd);
   printf("\nfloor: between disjoint parts of the reference; ratio: 1 for draws like those of the reference\n"
@@ -253,50 +208,63 @@ static void reference_text(const Arguments *arguments, int d, int n, int m, cons
          score->sd_high, 100 * score->distinct, 100 * score->reference_distinct);
 }
 
-static Status app_score_against_reference(const Arguments *arguments) {
+static Status app_score_against_reference(void) {
   SCRATCH_ARENA(scratch);
   Samples draws, reference;
   ScoreReference score;
-  TRY(io_dataset_read_samples(&scratch, arguments->draws, &draws));
-  TRY(io_dataset_read_samples(&scratch, arguments->reference, &reference));
+  TRY(io_dataset_read_samples(&scratch, arguments.draws, &draws));
+  TRY(io_dataset_read_samples(&scratch, arguments.reference, &reference));
   if (draws.d != reference.d)
-    return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments->draws, draws.d,
-                      arguments->reference, reference.d);
+    return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments.draws, draws.d,
+                      arguments.reference, reference.d);
   if (draws.n < 2 || reference.n < 4)
     return status_set(STATUS_INPUT, "%d draws and a reference of %d; at least 2 and 4 are needed", draws.n,
                       reference.n);
   TRY(score_reference(draws.d, draws.n, draws.theta, reference.n, reference.theta, &score));
-  (arguments->json ? reference_json : reference_text)(arguments, draws.d, draws.n, reference.n, &score);
+  (arguments.json ? reference_json : reference_text)(draws.d, draws.n, reference.n, &score);
   return STATUS_OK;
 }
 
 /* ---- the verb */
 
-static Status app_score_make_and_work(const Arguments *arguments) {
+/* Works on all problems of the list, on one, or on none. */
+static Status score_work(void) {
   SCRATCH_ARENA(memory);
   SCOPED(Packs, packs, app_score_destroy_packs);
-  if (arguments->reference) return app_score_against_reference(arguments);
-  TRY(app_score_create_packs(&memory, arguments->problem, &packs));
-  if (arguments->export) return export_problems(arguments->export, &packs);
-  if (arguments->draws) return score_file(arguments, packs.packs);
-  if (arguments->json) return list_json(&packs);
+  double *theta;
+  Score score;
+  if (arguments.reference) return app_score_against_reference();
+  int count = 1;
+  while (!arguments.problem && study_pack_name(count)) count++;
+  ALLOCATE(&memory, packs.packs, count);
+  while (packs.count < count) {
+    const int i = packs.count++;
+    TRY(study_pack_create(&memory, arguments.problem ? arguments.problem : study_pack_name(i),
+                          &packs.packs[i]));
+  }
+  if (arguments.export) return export_problems(arguments.export, &packs);
+  if (arguments.draws) {
+    TRY(app_score_files_read_draws(&memory, packs.packs, arguments.draws, &theta));
+    TRY(score_draws(&memory, packs.packs, theta, &score));
+    (arguments.json ? score_json : score_text)(packs.packs, &score);
+    return STATUS_OK;
+  }
+  if (arguments.json) return list_json(&packs);
   list_text(&packs);
   return STATUS_OK;
 }
 
-Status app_score(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = score_parse,
-      .args_doc = "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
-      .doc = "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo "
-             "floor, mode weights and calibration, on a frozen pack of problems whose exact posteriors can "
-             "be drawn from. The true parameters are not exported. With --reference you provide the exact "
-             "draws. Under mpiexec the first rank does all the work."};
-  Arguments arguments = {0};
-  app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel();
-  Status status =
-      parallel_agree(&parallel, parallel.rank == 0 ? app_score_make_and_work(&arguments) : STATUS_OK);
-  return app_end_parallel(status);
+static Status score_on_first(const Parallel *parallel) {
+  return parallel_agree(parallel, parallel->rank == 0 ? score_work() : STATUS_OK);
 }
+
+const AppVerb app_score = {
+    .options = options,
+    .take = app_refuse_argument,
+    .check = score_check,
+    .usage = "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
+    .help = "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo "
+            "floor, mode weights and calibration, on a frozen pack of problems whose exact posteriors can "
+            "be drawn from. The true parameters are not exported. With --reference you provide the exact "
+            "draws. Under mpiexec the first rank does all the work.",
+    .collective = score_on_first};

@@ -9,38 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
+static struct {
   const char *study, *output;
   AppTexts sets;
-  char seed[40];
   double tolerance;
   bool json;
-} Arguments;
+} arguments = {.tolerance = 0.02};
 
-enum { KEY_SET = 256, KEY_SEED, KEY_TOLERANCE };
-
-static const struct argp_option options[] = {
-    {"tolerance", KEY_TOLERANCE, "SHARE", 0,
-     "how precisely to find the best, as a share of its regret (default: 0.02)", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
-    {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
-    {"output", 'o', "FILE", 0, "write the best policy as a line for `policies` to FILE", 0},
-    {"json", 'j', NULL, 0, "as JSON", 0},
+static const AppOption options[] = {
+    {"tolerance", 0, "SHARE", "how precisely to find the best, as a share of its regret (default: 0.02)",
+     .real = &arguments.tolerance, .low = 1e-4, .high = 1},
+    {"set", 0, "KEY=VALUE", "change a key of the study", .texts = &arguments.sets},
+    {"seed", 0, "N", "the study's seed", .seed_of = &arguments.sets},
+    {"output", 'o', "FILE", "write the best policy as a line for `policies` to FILE",
+     .output = &arguments.output},
+    {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
     {0}};
-
-static error_t tune_parse(int key, char *text, struct argp_state *state) {
-  Arguments *arguments = state->input;
-  switch (key) {
-  case KEY_TOLERANCE: arguments->tolerance = app_real(state, "--tolerance", text, 1e-4, 1); return 0;
-  case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
-  case KEY_SEED: app_take_seed(state, &arguments->sets, arguments->seed, text); return 0;
-  case 'o': app_take_output(state, &arguments->output, text); return 0;
-  case 'j': arguments->json = true; return 0;
-  case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
-  case ARGP_KEY_END: app_need(state, arguments->study, "study file"); return 0;
-  default: return ARGP_ERR_UNKNOWN;
-  }
-}
 
 /* ---- candidates */
 
@@ -86,28 +70,24 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   }
 }
 
-/* Adds a candidate to a list of policies: the policy that is written `base`, with entry i of DEFAULTS and a
- * discount. */
-static Status tune_add_candidate(Arena *memory, const ConfigPolicy *policy, const char *base, int i,
-                                 double discount, const char **list) {
-  const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
-  char more[128] = "";
-  int used = 0;
-  if (factor != 1) used = snprintf(more, sizeof more, ", temper: %.12g", factor);
-  if (discount != 1) snprintf(more + used, sizeof more - (size_t)used, ", discount: %.12g", discount);
-  return arena_print(memory, list, "%s%s{%s, %s%s, label: '%s%s'}", *list, i > 0 || discount != 1 ? ", " : "",
-                     base, DEFAULTS[i].options, more, strchr(DEFAULTS[i].options, ' ') + 1, more);
-}
-
 /* Writes "policies=[...]": the default candidates, which vary the study's only policy. */
 static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy, bool drifts,
                                       const char **out) {
   char base[POLICY_LINE];
-  const char *list = "policies=[";
+  const char *list = "policies=[", *before = "";
   policy_line(policy, true, base);
   for (int i = 0; i < DEFAULT_COUNT; i++)
-    for (int k = 0; k < (drifts && DEFAULTS[i].discounted ? DISCOUNT_COUNT : 1); k++)
-      TRY(tune_add_candidate(memory, policy, base, i, DISCOUNTS[k], &list));
+    for (int k = 0; k < (drifts && DEFAULTS[i].discounted ? DISCOUNT_COUNT : 1); k++) {
+      const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
+      char more[128] = "";
+      int used = 0;
+      if (factor != 1) used = snprintf(more, sizeof more, ", temper: %.12g", factor);
+      if (DISCOUNTS[k] != 1)
+        snprintf(more + used, sizeof more - (size_t)used, ", discount: %.12g", DISCOUNTS[k]);
+      TRY(arena_print(memory, &list, "%s%s{%s, %s%s, label: '%s%s'}", list, before, base, DEFAULTS[i].options,
+                      more, strchr(DEFAULTS[i].options, ' ') + 1, more));
+      before = ", ";
+    }
   return arena_print(memory, out, "%s]", list);
 }
 
@@ -133,11 +113,12 @@ static Status tune_check_tasks(const Study *study) {
 }
 
 /* Reads the study with its candidates, and the same study with a separate seed for the tasks. */
-static Status read_candidates(Arena *memory, const Arguments *arguments, const char *text, Study *priors,
-                              Study *tasks) {
-  AppTexts sets = arguments->sets;
+static Status read_candidates(Arena *memory, Study *priors, Study *tasks) {
+  SCOPED(char *, text, memory_free_text);
+  AppTexts sets = arguments.sets;
   const char *seed, *list;
-  TRY(app_study_of_file(arguments->study, text, &sets, priors));
+  TRY(config_study_text(arguments.study, &text));
+  TRY(app_study_of_file(arguments.study, text, &sets, priors));
   TRY(tune_check_tasks(priors));
   if (sets.count + 2 > (int)(sizeof sets.texts / sizeof *sets.texts))
     return status_set(STATUS_INPUT, "%d --set options are too many", sets.count);
@@ -149,13 +130,13 @@ static Status read_candidates(Arena *memory, const Arguments *arguments, const c
     TRY(tune_default_candidates(memory, &priors->file->policies[0], drifts, &list));
     sets.texts[sets.count++] = list;
     study_destroy(priors);
-    TRY(app_study_of_file(arguments->study, text, &sets, priors));
+    TRY(app_study_of_file(arguments.study, text, &sets, priors));
   }
   const RngKey key = rng_key(priors->seed, RNG_TUNE);
   TRY(arena_print(memory, &seed, "seed=%llu",
                   (unsigned long long)(key.word[0] | (uint64_t)(key.word[1] & 0x1fffff) << 32)));
   sets.texts[sets.count++] = seed;
-  return app_study_of_file(arguments->study, text, &sets, tasks);
+  return app_study_of_file(arguments.study, text, &sets, tasks);
 }
 
 /* Loads the prior of each candidate. The tasks are drawn from that of candidate *first, the first policy that
@@ -192,21 +173,9 @@ typedef struct {
   int *order; /* [policies], by mean regret */
 } Found;
 
-static void tune_sort_policies(Found *found) {
-  for (int p = 0; p < found->study->file->policy_count; p++) {
-    int place = p;
-    for (; place > 0 && found->results[found->order[place - 1]].mean > found->results[p].mean; place--)
-      found->order[place] = found->order[place - 1];
-    found->order[place] = p;
-  }
-}
-
-static void tune_print_table(const Arguments *arguments, const Found *found) {
+static void tune_print_table(const Found *found) {
   const StudyFile *file = found->study->file;
-  const int rounds = found->study->points;
-  int widest = 6;
-  for (int p = 0; p < file->policy_count; p++)
-    if ((int)strlen(file->policies[p].label) > widest) widest = (int)strlen(file->policies[p].label);
+  const int rounds = found->study->points, widest = app_label_width(file);
   printf("tasks from the prior of policy %s (%s): cumulative regret after %d rounds\n",
          file->policies[found->first].name, found->prior, rounds);
   printf("  %-*s %10s %8s %8s %8s %12s %8s %8s %10s%s\n", widest, "policy", "mean", "se", "95%", "largest",
@@ -230,10 +199,10 @@ static void tune_print_table(const Arguments *arguments, const Found *found) {
   printf(found->known ? "The first is the best of these to within %g of its regret, at 95%% confidence, if "
                         "tasks are from that prior.\n"
                       : "After %2$d runs it is still open which is best to within %1$g of its regret.\n",
-         arguments->tolerance, found->results[found->best].runs);
+         arguments.tolerance, found->results[found->best].runs);
 }
 
-static void tune_print_json(const Arguments *arguments, const Found *found, const char *line) {
+static void tune_print_json(const Found *found, const char *line) {
   const StudyFile *file = found->study->file;
   json_t *rows = json_array();
   for (int i = 0; i < file->policy_count; i++) {
@@ -248,25 +217,31 @@ static void tune_print_json(const Arguments *arguments, const Found *found, cons
     json_array_append_new(rows, row);
   }
   json_t *root = json_pack("{s:s, s:s, s:f, s:b, s:s, s:o}", "tasks_of", file->policies[found->first].name,
-                           "prior", found->prior, "tolerance", arguments->tolerance, "known", found->known,
+                           "prior", found->prior, "tolerance", arguments.tolerance, "known", found->known,
                            "best", line, "policies", rows);
   app_print_json(root, 0);
 }
 
-static Status tune_report(const Arguments *arguments, Found *found) {
+static Status tune_report(Found *found) {
   char options_line[POLICY_LINE], line[POLICY_LINE + 4];
-  tune_sort_policies(found);
-  policy_line(&found->study->file->policies[found->best], false, options_line);
+  const StudyFile *study = found->study->file;
+  for (int p = 0; p < study->policy_count; p++) { /* sorts by mean regret */
+    int place = p;
+    for (; place > 0 && found->results[found->order[place - 1]].mean > found->results[p].mean; place--)
+      found->order[place] = found->order[place - 1];
+    found->order[place] = p;
+  }
+  policy_line(&study->policies[found->best], false, options_line);
   snprintf(line, sizeof line, "{%s}", options_line);
-  if (arguments->json)
-    tune_print_json(arguments, found, line);
+  if (arguments.json)
+    tune_print_json(found, line);
   else
-    tune_print_table(arguments, found), printf("%s\n", line);
-  if (!arguments->output) return STATUS_OK;
-  FILE *file = fopen(arguments->output, "w");
+    tune_print_table(found), printf("%s\n", line);
+  if (!arguments.output) return STATUS_OK;
+  FILE *file = fopen(arguments.output, "w");
   const bool written = file && fprintf(file, "%s\n", line) > 0;
   if ((file && fclose(file) != 0) || !written)
-    return status_set(STATUS_FILE, "%s: cannot write the file", arguments->output);
+    return status_set(STATUS_FILE, "%s: cannot write the file", arguments.output);
   return STATUS_OK;
 }
 
@@ -274,9 +249,9 @@ static Status tune_report(const Arguments *arguments, Found *found) {
 
 /* Makes the prior of theta* for the tasks that the guard protects against; *has is false if the policy has no
  * guard. */
-static Status tune_wide_prior(Arena *memory, const Study *study, const Prior *prior, int policy, bool *has,
+static Status tune_wide_prior(Arena *memory, const ConfigPolicy *policy, const Prior *prior, bool *has,
                               Prior *out) {
-  const SamplerSetup setup = {.prior = prior, .options = study->file->policies[policy].options};
+  const SamplerSetup setup = {.prior = prior, .options = policy->options};
   Mixture *mixture;
   *has = guard_of(&setup) > 0;
   if (!*has) return STATUS_OK;
@@ -286,8 +261,8 @@ static Status tune_wide_prior(Arena *memory, const Study *study, const Prior *pr
   return prior_from_mixture(memory, mixture, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.9}}, out);
 }
 
-static Status tune_race_policies(const Parallel *parallel, const Arguments *arguments, Arena *memory,
-                                 const Study *priors, const Study *tasks) {
+static Status tune_race_policies(const Parallel *parallel, Arena *memory, const Study *priors,
+                                 const Study *tasks) {
   SCOPED(Scratch, scratch, app_scratch_destroy);
   const int policies = priors->file->policy_count;
   Found found = {.study = tasks};
@@ -298,51 +273,40 @@ static Status tune_race_policies(const Parallel *parallel, const Arguments *argu
   TRY(app_scratch_create(parallel, &scratch));
   TRY(parallel_prepare_study(parallel, priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
-  if (status == STATUS_OK)
-    status = tune_wide_prior(memory, priors, &prior[found.first], found.first, &guarded, &wide);
+  const Prior *world = status == STATUS_OK ? &prior[found.first] : NULL;
+  if (world) status = tune_wide_prior(memory, &priors->file->policies[found.first], world, &guarded, &wide);
   TRY(parallel_agree(parallel, status));
-  found.prior = prior[found.first].ops->name;
-  Race race = {.study = tasks,
-               .priors = prior,
-               .world = &prior[found.first],
-               .tolerance = arguments->tolerance,
-               .most = RACE_MOST};
+  found.prior = world->ops->name;
+  Race race = {
+      .study = tasks, .priors = prior, .world = world, .tolerance = arguments.tolerance, .most = RACE_MOST};
   TRY(race_run(parallel, &race, found.results, &found.best, &found.known));
   if (guarded) {
     ALLOCATE(memory, found.wide, policies);
     race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
     TRY(race_run(parallel, &race, found.wide, &best, &ignored));
   }
-  return app_speaks ? tune_report(arguments, &found) : STATUS_OK;
+  return app_speaks ? tune_report(&found) : STATUS_OK;
 }
 
-static Status app_tune_study(const Parallel *parallel, const Arguments *arguments) {
+static Status tune_study(const Parallel *parallel) {
   SCRATCH_ARENA(memory);
   SCOPED(Study, priors, study_destroy);
   SCOPED(Study, tasks, study_destroy);
-  SCOPED(char *, text, memory_free_text);
-  if (arguments->output) TRY(app_try_output(parallel, arguments->output));
-  Status status = config_study_text(arguments->study, &text);
-  if (status == STATUS_OK) status = read_candidates(&memory, arguments, text, &priors, &tasks);
-  TRY(parallel_agree(parallel, status));
-  return parallel_agree(parallel, tune_race_policies(parallel, arguments, &memory, &priors, &tasks));
+  if (arguments.output) TRY(app_try_output(parallel, arguments.output));
+  TRY(parallel_agree(parallel, read_candidates(&memory, &priors, &tasks)));
+  return parallel_agree(parallel, tune_race_policies(parallel, &memory, &priors, &tasks));
 }
 
-Status app_tune(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = tune_parse,
-      .args_doc = "STUDY.yaml",
-      .doc = "Find which rule, constants and temper have the least regret for a prior, horizon, arms and "
-             "noise, alone or under mpiexec or srun.\vThe candidates are the policies of the study or, if it "
-             "has only one, a list of rules on top of it. All face the same tasks, whose theta* is drawn "
-             "from the prior of the first policy that samples: the result is best if that prior is right. If "
-             "the prior has a guard, another column shows the regret for tasks from the wide Gaussian. Runs "
-             "are added until the best is known to within the tolerance. The last line is a policy for "
-             "`policies`; -o writes it to a file."};
-  Arguments arguments = {.tolerance = 0.02};
-  app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel();
-  Status status = app_tune_study(&parallel, &arguments);
-  return app_end_parallel(status);
-}
+const AppVerb app_tune = {
+    .options = options,
+    .argument = &arguments.study,
+    .what = "study file",
+    .usage = "STUDY.yaml",
+    .help = "Find which rule, constants and temper have the least regret for a prior, horizon, arms and "
+            "noise, alone or under mpiexec or srun.\vThe candidates are the policies of the study or, if it "
+            "has only one, a list of rules on top of it. All face the same tasks, whose theta* is drawn "
+            "from the prior of the first policy that samples: the result is best if that prior is right. If "
+            "the prior has a guard, another column shows the regret for tasks from the wide Gaussian. Runs "
+            "are added until the best is known to within the tolerance. The last line is a policy for "
+            "`policies`; -o writes it to a file.",
+    .collective = tune_study};
