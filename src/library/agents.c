@@ -3,7 +3,7 @@
  * (library_posterior.h), which draws, chooses and observes for all of them at once. An agent's random numbers
  * are named by its number and by how often it has drawn, so they depend neither on the chunk nor on the other
  * agents. */
-#include "library/agents.h"
+#include "library/library.h"
 #include "sampler/check/spread.h"
 
 #include <limits.h>
@@ -11,21 +11,9 @@
 
 /* ---- create and destroy */
 
-/* Refuses a sampler that carries a state; the message lists the samplers without one. */
-static Status agents_refuse_sampler(const char *sampler) {
-  SCRATCH_ARENA(memory);
-  const char *names = "";
-  for (int i = 0; sampler_name(i); i++)
-    if (!sampler_find(sampler_name(i))->update)
-      TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
-  return status_set(STATUS_INPUT,
-                    "sampler %s carries a state from observation to observation, which agents cannot keep "
-                    "apart: use a posterior for each agent, or one of %s",
-                    sampler, names);
-}
-
 static Status library_agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
                                     const char *likelihood, const char *options, uint64_t seed) {
+  SCRATCH_ARENA(memory);
   self->width = AGENTS_CHUNK;
   TRY(library_posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
   self->size = (int)history_state(&self->posterior->history);
@@ -34,7 +22,15 @@ static Status library_agents_create(thompson_agents *self, const Prior *prior, c
     self->width = 1;
     TRY(library_posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
   }
-  return self->posterior->method->update ? agents_refuse_sampler(sampler) : STATUS_OK;
+  if (!self->posterior->method->update) return STATUS_OK;
+  const char *names = "";
+  for (int i = 0; sampler_name(i); i++)
+    if (!sampler_find(sampler_name(i))->update)
+      TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
+  return status_set(STATUS_INPUT,
+                    "sampler %s carries a state from observation to observation, which agents cannot keep "
+                    "apart: use a posterior for each agent, or one of %s",
+                    sampler, names);
 }
 
 thompson_status thompson_agents_add(thompson_agents *self, int n) {
@@ -119,23 +115,20 @@ static int agents_chunk_length(thompson_agents *self, int m, const int *ids, boo
   return length;
 }
 
-static Status agents_load_rows(thompson_agents *self, const Agent *agent) {
-  thompson_posterior *posterior = self->posterior;
-  const size_t d = (size_t)posterior->d;
-  history_clear(&posterior->history);
-  if (agent->observations > posterior->room)
-    TRY(library_posterior_grow_history(posterior, agent->observations));
-  for (int l = 0; l < agent->observations; l++) {
-    const double *row = agent->rows + (size_t)l * (d + 1);
-    history_record(&posterior->history, NULL, row, row + d);
-  }
-  return STATUS_OK;
-}
-
 /* Loads the histories of these agents into the posterior; *out is a view of its history. */
 static Status agents_load_chunk(thompson_agents *self, int length, const int *ids, History *out) {
   thompson_posterior *posterior = self->posterior;
-  if (self->size == 0) TRY(agents_load_rows(self, &self->agent[ids[0]]));
+  const size_t d = (size_t)posterior->d;
+  if (self->size == 0) { /* rows of a single agent */
+    const Agent *agent = &self->agent[ids[0]];
+    history_clear(&posterior->history);
+    if (agent->observations > posterior->room)
+      TRY(library_posterior_grow_history(posterior, agent->observations));
+    for (int l = 0; l < agent->observations; l++) {
+      const double *row = agent->rows + (size_t)l * (d + 1);
+      history_record(&posterior->history, NULL, row, row + d);
+    }
+  }
   *out = posterior->history;
   out->runs = out->each_round = length;
   if (self->size > 0) history_clear(out);
@@ -148,25 +141,21 @@ static Status agents_load_chunk(thompson_agents *self, int length, const int *id
   return STATUS_OK;
 }
 
-/* Updates `lost` of an agent after new observations, as for a posterior (library_judge_draws). */
-static Status agents_judge_one(thompson_agents *self, int id) {
-  Agent *agent = &self->agent[id];
-  Spread spread;
-  History history;
-  if (agent->judged == agent->observations) return STATUS_OK;
-  TRY(agents_load_chunk(self, 1, &id, &history));
-  TRY(spread_hidden(&self->posterior->rule.sampler, &history, &spread));
-  agent->judged = agent->observations, agent->lost = spread.lost;
-  return STATUS_OK;
-}
-
-/* Finishes a chunk of agents that have drawn: adds up their fallbacks and advances their rounds. */
+/* Finishes a chunk of agents that have drawn: adds up their fallbacks and advances their rounds. After new
+ * observations, updates `lost` as for a posterior (library_judge_draws). */
 static Status agents_end_chunk(thompson_agents *self, int length, const int *ids) {
   for (int n = 0; n < length; n++) self->posterior->fallbacks += self->fallbacks[n];
   for (int n = 0; n < length; n++) {
-    self->agent[ids[n]].round++;
-    TRY(agents_judge_one(self, ids[n]));
-    self->posterior->fallbacks += self->agent[ids[n]].lost;
+    Agent *agent = &self->agent[ids[n]];
+    agent->round++;
+    if (agent->judged != agent->observations) {
+      Spread spread;
+      History history;
+      TRY(agents_load_chunk(self, 1, &ids[n], &history));
+      TRY(spread_hidden(&self->posterior->rule.sampler, &history, &spread));
+      agent->judged = agent->observations, agent->lost = spread.lost;
+    }
+    self->posterior->fallbacks += agent->lost;
   }
   return STATUS_OK;
 }
@@ -186,33 +175,27 @@ Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, doub
   return STATUS_OK;
 }
 
-/* Adds one observation to each agent of a chunk: x[length, d], y[length]. */
-static Status agents_observe_chunk(thompson_agents *self, int length, const int *ids, const double *x,
-                                   const double *y) {
-  const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
-  if (size == 0) return agents_add_row(self, &self->agent[ids[0]], x, y[0]);
-  History history;
-  TRY(agents_load_chunk(self, length, ids, &history));
-  for (int n = 0; n < length; n++)
-    for (size_t i = 0; i < d; i++) self->features[i * (size_t)length + (size_t)n] = x[(size_t)n * d + i];
-  history_record(&history, NULL, self->features, y);
-  for (int n = 0; n < length; n++) {
-    self->agent[ids[n]].observations++;
-    history_store(&history, n, self->evidence + (size_t)ids[n] * size);
-  }
-  return STATUS_OK;
-}
-
 thompson_status thompson_agents_observe(thompson_agents *self, int m, const int *ids, const double *x,
                                         const double *y) {
-  const size_t d = (size_t)self->posterior->d;
+  const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
   TRY(agents_check_ids(self, m, ids));
   TRY(library_posterior_check(self->posterior, m, x, y));
   TRY(agents_reserve_features(self, AGENTS_CHUNK * d));
-  for (int at = 0; at < m;) {
-    const int length = agents_chunk_length(self, m - at, ids + at, false);
-    TRY(agents_observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at));
-    at += length;
+  for (int length, at = 0; at < m; at += length) {
+    History history;
+    length = agents_chunk_length(self, m - at, ids + at, false);
+    if (size == 0) {
+      TRY(agents_add_row(self, &self->agent[ids[at]], x + (size_t)at * d, y[at]));
+      continue;
+    }
+    TRY(agents_load_chunk(self, length, ids + at, &history));
+    io_dataset_transpose(length, (int)d, x + (size_t)at * d, self->features);
+    history_record(&history, NULL, self->features, y + at);
+    for (int n = 0; n < length; n++) {
+      const int id = ids[at + n];
+      self->agent[id].observations++;
+      history_store(&history, n, self->evidence + (size_t)id * size);
+    }
   }
   return THOMPSON_OK;
 }
@@ -241,14 +224,6 @@ thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids
   return THOMPSON_OK;
 }
 
-/* Copies to features[K, d, B] the arms[K, d] if `stride` is 0, or arms[B, K, d] with `stride` numbers per
- * agent. */
-static void agents_set_features(thompson_agents *self, int length, int k, const double *arms, size_t stride) {
-  const size_t entries = (size_t)k * (size_t)self->posterior->d, runs = (size_t)length;
-  for (size_t e = 0; e < entries; e++)
-    for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * stride + e];
-}
-
 /* The arms of one call for m agents, and where its results go. */
 typedef struct {
   int k;
@@ -261,13 +236,16 @@ typedef struct {
 
 static Status agents_choose_chunk(thompson_agents *self, int at, int length, const int *ids,
                                   const Choice *call) {
+  const size_t entries = (size_t)call->k * (size_t)self->posterior->d, runs = (size_t)length;
   Rule *rule = &self->posterior->rule;
   const int choices = self->agent[ids[0]].choices;
   int *arm = call->arm ? call->arm + at : NULL;
   double *p = call->propensity ? self->probability : call->probability;
   History history;
   TRY(agents_load_chunk(self, length, ids, &history));
-  agents_set_features(self, length, call->k, call->arms + (size_t)at * call->stride, call->stride);
+  const double *arms = call->arms + (size_t)at * call->stride;
+  for (size_t e = 0; e < entries; e++)
+    for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * call->stride + e];
   rule->runs = self->run, rule->rounds = self->round;
   if (p) {
     if (!call->propensity) p += (size_t)at * (size_t)call->k;
@@ -291,10 +269,9 @@ static Status library_agents_choose(thompson_agents *self, int m, const int *ids
   if (!call->arm || call->propensity) TRY(library_posterior_begin_propensity(self->posterior));
   TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
   self->probability = self->features + AGENTS_CHUNK * entries;
-  for (int at = 0; at < m;) {
-    const int length = agents_chunk_length(self, m - at, ids + at, true);
+  for (int length, at = 0; at < m; at += length) {
+    length = agents_chunk_length(self, m - at, ids + at, true);
     TRY(agents_choose_chunk(self, at, length, ids + at, call));
-    at += length;
   }
   return STATUS_OK;
 }
@@ -317,31 +294,25 @@ thompson_status thompson_agents_probabilities(thompson_agents *self, int m, cons
                                &(Choice){.k = k, .arms = arms, .probability = probability});
 }
 
-static Status agents_draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {
-  thompson_posterior *posterior = self->posterior;
-  const int lanes = length * draws;
-  History history;
-  TRY(agents_load_chunk(self, length, ids, &history));
-  const RngLanes rng = {.key = posterior->key,
-                        .draws = (uint32_t)draws,
-                        .lanes = (uint32_t)lanes,
-                        .runs = self->run,
-                        .rounds = self->round};
-  sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
-  io_dataset_transpose(posterior->d, lanes, posterior->rule.theta, theta);
-  return agents_end_chunk(self, length, ids);
-}
-
 thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *ids, int draws, double *theta) {
-  const size_t d = (size_t)self->posterior->d;
+  thompson_posterior *posterior = self->posterior;
+  const size_t width = (size_t)draws * (size_t)posterior->d;
   if (draws < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", draws);
   TRY(agents_check_ids(self, m, ids));
-  if (draws > self->posterior->rule.sampler.setup.draws)
-    TRY(library_posterior_begin_sampler(self->posterior, draws));
-  for (int at = 0; at < m;) {
-    const int length = agents_chunk_length(self, m - at, ids + at, true);
-    TRY(agents_draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d));
-    at += length;
+  if (draws > posterior->rule.sampler.setup.draws) TRY(library_posterior_begin_sampler(posterior, draws));
+  for (int length, at = 0; at < m; at += length) {
+    length = agents_chunk_length(self, m - at, ids + at, true);
+    const int lanes = length * draws;
+    History history;
+    TRY(agents_load_chunk(self, length, ids + at, &history));
+    const RngLanes rng = {.key = posterior->key,
+                          .draws = (uint32_t)draws,
+                          .lanes = (uint32_t)lanes,
+                          .runs = self->run,
+                          .rounds = self->round};
+    sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
+    io_dataset_transpose(posterior->d, lanes, posterior->rule.theta, theta + (size_t)at * width);
+    TRY(agents_end_chunk(self, length, ids + at));
   }
   return THOMPSON_OK;
 }

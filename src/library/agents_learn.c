@@ -1,22 +1,12 @@
 /* The prior that agents learn from the observations of all of them: each agent is a task of logs
  * (model/prior/prior_online.h). The evidence of an agent does not depend on its prior, so the new prior can
  * replace the old one while the agents keep what they have observed. */
-#include "library/agents.h"
+#include "library/library.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/prior_online.h"
 #include "model/prior/prior_wide.h"
 
 enum { COMPONENTS = 16 };
-
-static Status agents_log_rows(const Agent *agent, Logs *logs) {
-  const size_t d = (size_t)logs->d;
-  const int task = logs->tasks;
-  for (int l = 0; l < agent->observations; l++) {
-    const double *row = agent->rows + (size_t)l * (d + 1);
-    TRY(logs_add(logs, task, row, row[d]));
-  }
-  return STATUS_OK;
-}
 
 /* Adds an agent's evidence as a task; its precision, vector and sum of squares are in units of the noise. */
 static Status agents_log_evidence(const thompson_agents *self, int id, double *entry, Logs *logs) {
@@ -32,12 +22,18 @@ static Status agents_log_evidence(const thompson_agents *self, int id, double *e
 }
 
 static Status agents_gather_logs(Arena *scratch, const thompson_agents *self, Logs *logs) {
+  const size_t d = (size_t)logs->d;
   double *entry;
   ALLOCATE(scratch, entry, logs_width(logs->d));
   for (int id = 0; id < self->count; id++) {
     const Agent *agent = &self->agent[id];
+    const int task = logs->tasks;
     if (agent->observations == 0) continue;
-    TRY(self->size == 0 ? agents_log_rows(agent, logs) : agents_log_evidence(self, id, entry, logs));
+    if (self->size > 0) TRY(agents_log_evidence(self, id, entry, logs));
+    for (int l = 0; l < agent->observations && self->size == 0; l++) {
+      const double *row = agent->rows + (size_t)l * (d + 1);
+      TRY(logs_add(logs, task, row, row[d]));
+    }
   }
   if (logs->tasks >= ONLINE_LEAST) return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -72,22 +68,20 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
   return STATUS_OK;
 }
 
-/* Replaces the prior of the agents, and marks `lost` of each to be computed again. */
-static Status agents_replace_prior(thompson_agents *self, const Prior *prior) {
-  thompson_posterior *before = self->posterior, *after;
-  TRY(library_posterior_new(prior, before->method->name, before->likelihood.ops->name, before->text,
-                            before->seed, self->width, &after));
-  after->fallbacks = before->fallbacks;
-  self->posterior = after;
-  thompson_posterior_free(before);
-  for (int id = 0; id < self->count; id++) self->agent[id].judged = -1;
-  return STATUS_OK;
-}
-
 thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
+  thompson_posterior *before = self->posterior, *after = NULL;
   TRY(library_prior_new(out));
   Status status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
-  if (status == STATUS_OK) library_prior_share(*out);
-  if (status == STATUS_OK) status = agents_replace_prior(self, &(*out)->prior);
+  if (status == STATUS_OK) {
+    library_prior_share(*out);
+    status = library_posterior_new(&(*out)->prior, before->method->name, before->likelihood.ops->name,
+                                   before->text, before->seed, self->width, &after);
+  }
+  if (status == STATUS_OK) {
+    after->fallbacks = before->fallbacks;
+    self->posterior = after;
+    thompson_posterior_free(before);
+    for (int id = 0; id < self->count; id++) self->agent[id].judged = -1; /* `lost` is computed again */
+  }
   return library_finish_prior(status, out);
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "library/thompson.h"
-#include "model/prior/prior.h"
+#include "rule/rule.h"
 
 #include <hdf5.h>
 
@@ -52,3 +52,86 @@ typedef struct {
 Status library_options(Arena *memory, const char *options, LibraryOptions *out);
 /* Removes the option `name` and returns its value, or NULL if it is not given. */
 const char *library_take_option(LibraryOptions *options, const char *name);
+
+/* ---- posteriors; agents are processed through a posterior of several runs, chunk by chunk */
+
+struct thompson_posterior {
+  Arena memory; /* of the options; the other arenas hold what is made again when it grows */
+  Arena x_memory, y_memory, history_memory, sampler_memory;
+  const Prior *prior;
+  const SamplerOps *method;
+  Likelihood likelihood;
+  Config *options; /* of the sampler and the rule */
+  const char *text; /* the options as they were given */
+  uint64_t seed;
+  RngKey key;
+  uint32_t round; /* of the next draw */
+  uint32_t lives; /* how often everything was forgotten; names the streams of samplers that observe */
+  int choices; /* since the last thompson_forget */
+  int d, runs; /* runs: B; 1, or the size of a chunk of agents */
+  int64_t fallbacks;
+  int judged; /* observations when `lost` was last computed */
+  bool lost; /* the evidence is too precise for the sampler's arithmetic (sampler/check/spread.h) */
+  History history;
+  Rule rule; /* includes the sampler, for at most setup.draws draws */
+  bool propensity; /* the rule can compute probabilities */
+  bool forgets; /* the history forgets observations, so they are not kept */
+  /* All observations of a single run, for callers that ask for them, and to be replayed if the history or the
+   * sampler cannot grow in place. */
+  int room; /* number of observations that fit */
+  double *x, *y; /* [room, d], [room] */
+  double discount; /* the option: the factor by which a round of ageing multiplies evidence */
+};
+
+/* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents. */
+Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+                             const char *options, uint64_t seed, int runs, thompson_posterior **out);
+/* Creates a new sampler for this many draws, and replays the observations so far to it if it carries a
+ * state. */
+Status library_posterior_begin_sampler(thompson_posterior *self, int draws);
+/* Makes sure that the rule can compute the probabilities of arms. */
+Status library_posterior_begin_propensity(thompson_posterior *self);
+/* Checks arms[sets, k, d]; returns STATUS_INPUT with a message if they are refused. */
+Status library_posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms);
+/* Adds observations that library_posterior_check has accepted. */
+Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
+/* Makes room for twice this many observations, and for 64 at least, keeping those so far. */
+Status library_posterior_grow_history(thompson_posterior *self, int rounds);
+/* Computes the factor by which ageing by `rounds` multiplies evidence; returns STATUS_INPUT with a message if
+ * the posterior keeps more than evidence. */
+Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
+/* Checks observations x[n, d], y[n]; returns STATUS_INPUT with a message if they are refused. */
+Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
+
+/* ---- agents */
+
+/* Few enough for the evidence of a chunk to stay in the second-level cache. */
+enum { AGENTS_CHUNK = 16 };
+
+typedef struct {
+  int observations, choices; /* choices: since the last thompson_agents_forget */
+  uint32_t round; /* of the next draw */
+  uint64_t chunk; /* the last chunk that it was part of */
+  Arena memory; /* of `rows` */
+  int judged; /* observations when `lost` was last computed */
+  bool lost; /* the evidence is too precise for the sampler's arithmetic (sampler/check/spread.h) */
+  int room;
+  double *rows; /* [room, d + 1], phi and y, if the likelihood is not conjugate */
+} Agent;
+
+struct thompson_agents {
+  thompson_posterior *posterior; /* of `width` runs */
+  Arena agent_memory, evidence_memory, features_memory; /* of one array each, which grows */
+  int count, width, size; /* size: doubles of evidence per agent; 0: it has rows */
+  Agent *agent; /* [count] */
+  double *evidence; /* [count, size] */
+  uint64_t chunk;
+  size_t room; /* doubles allocated at `features` */
+  double *features; /* [K, d, B] */
+  double *probability; /* [B, K], stored after the features */
+  uint32_t run[AGENTS_CHUNK], round[AGENTS_CHUNK]; /* they name the random streams */
+  int64_t fallbacks[AGENTS_CHUNK];
+};
+
+/* Adds an observation to an agent whose likelihood is not conjugate. */
+Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, double y);

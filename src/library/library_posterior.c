@@ -1,5 +1,5 @@
 /* Posteriors of the library: one run of a sampler with its history, both of which grow with use. */
-#include "library/library_posterior.h"
+#include "library/library.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
 #include "sampler/mixture/mixture_posterior.h"
@@ -50,59 +50,46 @@ Status library_posterior_begin_propensity(thompson_posterior *self) {
   return status;
 }
 
-/* Makes a new history from the observations so far, if the present one cannot grow in place. */
-static Status library_renew_history(thompson_posterior *self, int room) {
-  const int kept = self->history.rounds;
-  SCRATCH_ARENA(memory);
-  History history;
-  if (likelihood_is_conjugate(&self->likelihood)) return STATUS_OK;
-  TRY(history_create(&memory, self->d, self->runs, &self->likelihood, &history));
-  TRY(history_reserve(&history, room));
-  for (int l = 0; l < kept; l++)
-    history_record(&history, NULL, self->x + (size_t)l * (size_t)self->d, self->y + l);
-  library_swap_arenas(&self->history_memory, &memory);
-  history.memory = &self->history_memory;
-  self->history = history;
-  return STATUS_OK;
-}
-
 Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
   const int room = rounds > INT_MAX / 2 ? INT_MAX : rounds < 32 ? 64 : 2 * rounds;
   const size_t d = (size_t)self->d, kept = (size_t)self->history.rounds;
   RESIZE(&self->x_memory, self->x, kept * d, (size_t)room * d);
   RESIZE(&self->y_memory, self->y, kept, room);
-  TRY(library_renew_history(self, room));
+  if (!likelihood_is_conjugate(&self->likelihood)) { /* a history that cannot grow in place is made again */
+    SCRATCH_ARENA(memory);
+    History history;
+    TRY(history_create(&memory, self->d, self->runs, &self->likelihood, &history));
+    TRY(history_reserve(&history, room));
+    for (size_t l = 0; l < kept; l++) history_record(&history, NULL, self->x + l * d, self->y + l);
+    library_swap_arenas(&self->history_memory, &memory);
+    history.memory = &self->history_memory;
+    self->history = history;
+  }
   self->room = room;
   return STATUS_OK;
 }
 
 /* ---- create and destroy */
 
-static Status library_find_methods(thompson_posterior *self, const char *sampler, const char *likelihood) {
+static Status library_posterior_create(thompson_posterior *self, const char *sampler, const char *likelihood,
+                                       const char *text) {
+  enum { KEYS = 32 };
+  SCRATCH_ARENA(scratch);
+  LibraryOptions options;
+  ConfigKey *keys;
+  char *end;
   TRY(sampler_take_auto(self->prior, &sampler));
   self->method = sampler_find(sampler);
   self->likelihood.ops = likelihood_find(likelihood);
   if (!self->method) return config_unknown_name(STATUS_INPUT, sampler, "a sampler", sampler_name);
   if (!self->likelihood.ops)
     return config_unknown_name(STATUS_INPUT, likelihood, "a likelihood", likelihood_name);
-  return STATUS_OK;
-}
-
-static Status library_read_discount(thompson_posterior *self, const char *text) {
-  char *end = NULL;
-  self->discount = text ? strtod(text, &end) : 1;
-  if (text && (end == text || *end || !(self->discount >= 0 && self->discount <= 1)))
-    return status_set(STATUS_INPUT, "option discount=%s; allowed: a number from 0 to 1", text);
-  return STATUS_OK;
-}
-
-/* Reads the options: the noise belongs to the likelihood, the discount to what was learned, and all others to
- * the rule and the sampler. */
-static Status library_read_options(thompson_posterior *self, LibraryOptions *options) {
-  enum { KEYS = 32 };
-  const char *noise = library_take_option(options, "noise");
-  ConfigKey *keys;
-  char *end;
+  /* The noise belongs to the likelihood, the discount to what was learned, and all other options to the rule
+   * and the sampler. */
+  TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
+  TRY(library_options(&scratch, text, &options));
+  const char *noise = library_take_option(&options, "noise"),
+             *discount = library_take_option(&options, "discount");
   if (noise && self->likelihood.ops->self_concordance > 0)
     return status_set(STATUS_INPUT,
                       "option noise=%s: noise is for Gaussian rewards; likelihood %s has no noise", noise,
@@ -110,34 +97,23 @@ static Status library_read_options(thompson_posterior *self, LibraryOptions *opt
   self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s; allowed: a number from 1e-12 to 1e6", noise);
-  TRY(library_read_discount(self, library_take_option(options, "discount")));
+  self->discount = discount ? strtod(discount, &end) : 1;
+  if (discount && (end == discount || *end || !(self->discount >= 0 && self->discount <= 1)))
+    return status_set(STATUS_INPUT, "option discount=%s; allowed: a number from 0 to 1", discount);
   ALLOCATE(&self->memory, keys, KEYS);
   config_join_keys(rule_keys(), NULL, KEYS, keys);
   config_join_keys(sampler_keys(self->method), NULL, KEYS, keys);
-  return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
-}
-
-static Status library_create_history(thompson_posterior *self) {
+  TRY(config_options(&self->memory, "options", keys, options.count, options.text, &self->options));
   const SamplerSetup setup = {.prior = self->prior,
                               .likelihood = &self->likelihood,
                               .runs = self->runs,
                               .draws = 1,
                               .options = self->options};
   TRY(sampler_history(&self->history_memory, self->method, &setup, 1, &self->forgets, &self->history));
-  if (self->forgets) return STATUS_OK;
-  TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
-  return history_reserve(&self->history, 0);
-}
-
-static Status library_posterior_create(thompson_posterior *self, const char *sampler, const char *likelihood,
-                                       const char *text) {
-  SCRATCH_ARENA(scratch);
-  LibraryOptions options;
-  TRY(library_find_methods(self, sampler, likelihood));
-  TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
-  TRY(library_options(&scratch, text, &options));
-  TRY(library_read_options(self, &options));
-  TRY(library_create_history(self));
+  if (!self->forgets) {
+    TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
+    TRY(history_reserve(&self->history, 0));
+  }
   return library_posterior_begin_sampler(self, 1);
 }
 
@@ -151,7 +127,7 @@ Status library_posterior_new(const Prior *prior, const char *sampler, const char
   self->runs = runs;
   self->seed = seed;
   self->key = rng_key(seed, RNG_AGENT);
-  Status status = library_posterior_create(self, sampler, likelihood, options);
+  const Status status = library_posterior_create(self, sampler, likelihood, options);
   if (status == STATUS_OK)
     *out = self;
   else

@@ -35,28 +35,14 @@ thompson_status library_finish_prior(Status status, thompson_prior **out) {
   return status;
 }
 
-static Status library_read_prior(const char *path, thompson_prior *self) {
-  PriorFit defaults;
-  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
-  const LibraryFiles before = library_enter_files();
-  Status status = prior_load(&self->memory, path, &defaults, &self->prior);
-  library_leave_files(before);
-  return status;
-}
-
 thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
+  PriorFit defaults;
   TRY(library_prior_new(out));
-  return library_finish_prior(library_read_prior(path, *out), out);
-}
-
-static Status library_read_seed(const char *text, uint64_t *seed) {
-  char *end;
-  *seed = 1;
-  if (!text) return STATUS_OK;
-  errno = 0;
-  *seed = strtoull(text, &end, 10);
-  if (*text >= '0' && *text <= '9' && !*end && errno == 0 && *seed <= 1ULL << 53) return STATUS_OK;
-  return status_set(STATUS_INPUT, "option seed=%s; allowed: an integer from 0 to 2^53", text);
+  const LibraryFiles before = library_enter_files();
+  Status status = fit_of_options("defaults", 0, NULL, 1, &defaults);
+  if (status == STATUS_OK) status = prior_load(&(*out)->memory, path, &defaults, &(*out)->prior);
+  library_leave_files(before);
+  return library_finish_prior(status, out);
 }
 
 static Status library_fit_prior(const double *theta, int n, int d, const char *name, const char *text,
@@ -66,13 +52,20 @@ static Status library_fit_prior(const double *theta, int n, int d, const char *n
   LibraryOptions options;
   PriorFit fit;
   Samples samples = {.d = d, .n = n};
-  uint64_t seed;
+  uint64_t seed = 1;
   if (!family) return status_set(STATUS_INPUT, "'%s' is not a family of priors", name);
   if (n < 1 || d < 1)
     return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions; at least 1 of each is needed", n, d);
   TRY(library_check("theta", (size_t)n * (size_t)d, theta));
   TRY(library_options(&scratch, text, &options));
-  TRY(library_read_seed(library_take_option(&options, "seed"), &seed));
+  const char *given = library_take_option(&options, "seed");
+  if (given) {
+    char *end;
+    errno = 0;
+    seed = strtoull(given, &end, 10);
+    if (*given < '0' || *given > '9' || *end || errno != 0 || seed > 1ULL << 53)
+      return status_set(STATUS_INPUT, "option seed=%s; allowed: an integer from 0 to 2^53", given);
+  }
   TRY(fit_of_options("options", options.count, options.text, seed, &fit));
   ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
   io_dataset_transpose(n, d, theta, samples.theta);

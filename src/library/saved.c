@@ -2,7 +2,7 @@
  * prior, so that a service continues where it stopped, with the random numbers that come next. docs/files.md
  * describes the format. All later versions read what one version has written: whoever changes the format
  * raises SAVED_FORMAT, and keeps reading the earlier ones, of which tests/golden has samples. */
-#include "library/agents.h"
+#include "library/library.h"
 #include "model/prior/fit_keys.h"
 
 #include <limits.h>
@@ -35,31 +35,8 @@ typedef struct {
 
 /* ---- write */
 
-static Status library_put_counts(StoreFile *file, const Saved *saved, int agent) {
-  for (int i = 0; i < COUNTS; i++)
-    TRY(store_write(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, saved->counts[i]));
-  return STATUS_OK;
-}
-
-static Status library_put_evidence(StoreFile *file, const Saved *saved, int agent) {
-  int axis[2] = {agent};
-  TRY(store_dimension(file, "entry", saved->size, &axis[1]));
-  return store_write(file, "evidence", STORE_DOUBLE, 2, axis,
-                     "for each component: precision by rows from the diagonal on, precision-weighted mean, "
-                     "and sum of (y / noise)^2 or the logarithm of a factor; then observations",
-                     NULL, saved->evidence);
-}
-
-static Status library_put_rows(StoreFile *file, const Saved *saved, int d) {
-  int axis[2];
-  TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
-  TRY(store_dimension(file, "feature", (size_t)d, &axis[1]));
-  TRY(store_write(file, "x", STORE_DOUBLE, 2, axis, "features, agent by agent", NULL, saved->x));
-  return store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y);
-}
-
 static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior *prior) {
-  int agent;
+  int agent, axis[2];
   TRY(prior_put(prior, file));
   TRY(store_int_attribute(file, "saved_format", SAVED_FORMAT));
   TRY(store_text_attribute(file, NULL, "saved", saved->kind));
@@ -70,9 +47,21 @@ static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior
   TRY(store_int_attribute(file, "fallbacks", saved->fallbacks));
   if (saved->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "agent", saved->count, &agent));
-  TRY(library_put_counts(file, saved, agent));
-  if (saved->size > 0) return library_put_evidence(file, saved, agent);
-  return saved->rows > 0 ? library_put_rows(file, saved, prior->d) : STATUS_OK;
+  for (int i = 0; i < COUNTS; i++)
+    TRY(store_write(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, saved->counts[i]));
+  if (saved->size > 0) {
+    axis[0] = agent;
+    TRY(store_dimension(file, "entry", saved->size, &axis[1]));
+    return store_write(file, "evidence", STORE_DOUBLE, 2, axis,
+                       "for each component: precision by rows from the diagonal on, precision-weighted mean, "
+                       "and sum of (y / noise)^2 or the logarithm of a factor; then observations",
+                       NULL, saved->evidence);
+  }
+  if (saved->rows == 0) return STATUS_OK;
+  TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
+  TRY(store_dimension(file, "feature", (size_t)prior->d, &axis[1]));
+  TRY(store_write(file, "x", STORE_DOUBLE, 2, axis, "features, agent by agent", NULL, saved->x));
+  return store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y);
 }
 
 static Status library_write_saved(const char *path, const Saved *saved, const thompson_posterior *posterior) {
@@ -93,14 +82,6 @@ static Saved library_saved_head(const char *kind, const thompson_posterior *post
                  .fallbacks = posterior->fallbacks};
 }
 
-/* Gathers the evidence of a posterior that does not keep its observations. */
-static Status library_gather_evidence(Arena *memory, const thompson_posterior *self, Saved *saved) {
-  saved->size = history_state(&self->history);
-  ALLOCATE(memory, saved->evidence, saved->size);
-  history_store(&self->history, 0, saved->evidence);
-  return STATUS_OK;
-}
-
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
   SCRATCH_ARENA(memory);
   Saved saved = library_saved_head("posterior", self);
@@ -111,7 +92,11 @@ thompson_status thompson_posterior_save(const thompson_posterior *self, const ch
   saved.count = 1, saved.x = self->x, saved.y = self->y;
   saved.rows = (size_t)thompson_observation_count(self);
   for (int i = 0; i < COUNTS; i++) saved.counts[i] = &values[i];
-  if (self->forgets) TRY(library_gather_evidence(&memory, self, &saved));
+  if (self->forgets) { /* it does not keep its observations */
+    saved.size = history_state(&self->history);
+    ALLOCATE(&memory, saved.evidence, saved.size);
+    history_store(&self->history, 0, saved.evidence);
+  }
   return library_write_saved(path, &saved, self);
 }
 
@@ -185,7 +170,12 @@ static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
   return store_get_int_attribute(file, "seed", &saved->seed);
 }
 
-static Status library_get_counts(StoreFile *file, Arena *memory, Saved *saved) {
+static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
+  PriorFit defaults;
+  TRY(library_get_head(file, memory, saved));
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  TRY(prior_get(&prior->memory, file, &defaults, &prior->prior));
+  if (!store_has_dimension(file, "agent")) return STATUS_OK;
   TRY(store_dimension_length(file, "agent", &saved->count));
   if (saved->count > INT_MAX) return library_refuse_damaged(file, "the number of agents");
   for (int i = 0; i < COUNTS; i++) ALLOCATE(memory, saved->counts[i], saved->count);
@@ -196,39 +186,23 @@ static Status library_get_counts(StoreFile *file, Arena *memory, Saved *saved) {
       if (saved->counts[i][n] < 0 || saved->counts[i][n] > counts[i].most)
         return library_refuse_damaged(file, counts[i].name);
   }
-  return STATUS_OK;
-}
-
-static Status library_get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
+  if (store_has_variable(file, "evidence")) {
+    TRY(store_dimension_length(file, "entry", &saved->size));
+    size_t shape[] = {saved->count, saved->size};
+    TRY(store_shape(file, "evidence", 2, shape));
+    ALLOCATE(memory, saved->evidence, saved->count * saved->size);
+    TRY(store_get_doubles(file, "evidence", saved->evidence));
+    return library_check("evidence", saved->count * saved->size, saved->evidence);
+  }
   for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->counts[OBSERVATIONS][i];
   if (saved->rows == 0) return STATUS_OK;
   if (saved->rows > INT_MAX) return library_refuse_damaged(file, "the number of observations");
-  size_t shape[] = {saved->rows, d};
+  size_t shape[] = {saved->rows, (size_t)prior->prior.d};
   TRY(store_shape(file, "x", 2, shape));
   TRY(store_shape(file, "y", 1, shape));
-  TRY(library_allocate_rows(memory, saved, (int)d));
+  TRY(library_allocate_rows(memory, saved, prior->prior.d));
   TRY(store_get_doubles(file, "x", saved->x));
   return store_get_doubles(file, "y", saved->y);
-}
-
-static Status library_get_evidence(StoreFile *file, Arena *memory, Saved *saved) {
-  TRY(store_dimension_length(file, "entry", &saved->size));
-  size_t shape[] = {saved->count, saved->size};
-  TRY(store_shape(file, "evidence", 2, shape));
-  ALLOCATE(memory, saved->evidence, saved->count * saved->size);
-  TRY(store_get_doubles(file, "evidence", saved->evidence));
-  return library_check("evidence", saved->count * saved->size, saved->evidence);
-}
-
-static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
-  PriorFit defaults;
-  TRY(library_get_head(file, memory, saved));
-  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
-  TRY(prior_get(&prior->memory, file, &defaults, &prior->prior));
-  if (!store_has_dimension(file, "agent")) return STATUS_OK;
-  TRY(library_get_counts(file, memory, saved));
-  if (store_has_variable(file, "evidence")) return library_get_evidence(file, memory, saved);
-  return library_get_rows(file, memory, (size_t)prior->prior.d, saved);
 }
 
 static Status library_read_saved(const char *path, Arena *memory, thompson_prior *prior, Saved *saved) {
