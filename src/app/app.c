@@ -141,10 +141,12 @@ void app_parse(const AppVerb *verb, int argc, char **argv) {
 
 json_t *app_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-void app_print_json(json_t *root, size_t digits) {
+Status app_print_json(json_t *root, size_t digits) {
+  if (!root) return status_set(STATUS_INTERNAL, "out of memory");
   json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
   printf("\n");
   json_decref(root);
+  return STATUS_OK;
 }
 
 Parallel app_begin_parallel(void) {
@@ -160,14 +162,12 @@ Status app_try_output(const Parallel *parallel, const char *path) {
   return parallel_agree(parallel, parallel->rank == 0 ? io_ownership_check_output(path) : STATUS_OK);
 }
 
-static bool failed;
+bool app_failed;
 
 void app_report(Status status) {
-  if (status != STATUS_OK && app_speaks && !failed) fprintf(stderr, "thompson: %s\n", status_message());
-  failed |= status != STATUS_OK;
+  if (status != STATUS_OK && app_speaks && !app_failed) fprintf(stderr, "thompson: %s\n", status_message());
+  app_failed |= status != STATUS_OK;
 }
-
-bool app_has_failed(void) { return failed; }
 
 Status app_end_parallel(Status status) {
   app_report(status);

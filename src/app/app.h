@@ -43,8 +43,10 @@ typedef struct {
   void (*check)(struct argp_state *state); /* refuses, in the end, what does not go together; may be NULL */
   const char *usage, *help;
   char *(*help_filter)(int key, const char *text, void *input); /* as in struct argp */
-  Status (*run)(void); /* either this, or: */
-  Status (*collective)(const Parallel *parallel); /* on all ranks, under MPI */
+  /* One of the three: without MPI; on all ranks; on the first, while the others wait. */
+  Status (*run)(void);
+  Status (*collective)(const Parallel *parallel);
+  Status (*on_first)(void);
 } AppVerb;
 
 extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,
@@ -81,8 +83,9 @@ void app_refuse_argument(struct argp_state *state, const char *text);
 
 /* Returns the number as JSON, or null if it is not finite. */
 json_t *app_json_number(double value);
-/* Prints JSON on stdout, real numbers with `digits` digits (0: all of them), and frees it. */
-void app_print_json(json_t *root, size_t digits);
+/* Prints JSON on stdout, real numbers with `digits` digits (0: all of them), and frees it. STATUS_INTERNAL if
+ * it is NULL, as it could not be made. */
+Status app_print_json(json_t *root, size_t digits);
 /* Returns the width of a column for the labels of all policies. */
 int app_label_width(const StudyFile *file);
 
@@ -97,8 +100,8 @@ Status app_try_output(const Parallel *parallel, const char *path);
 Status app_end_parallel(Status status);
 /* Prints the message of a failure on rank 0, unless one has been printed already. */
 void app_report(Status status);
-/* Returns whether a failure was reported. */
-bool app_has_failed(void);
+/* Whether a failure was reported. */
+extern bool app_failed;
 
 /* Reads the study of a results folder (DIR/study.yaml). The caller must call study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);

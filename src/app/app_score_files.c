@@ -223,50 +223,39 @@ Status app_score_files_export(const Pack *pack, const char *directory) {
 
 /* ---- draws */
 
-static Status app_score_check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
-  TRY(store_shape(file, "theta", 3, shape));
-  TRY(store_axes(file, "theta", 3, (const char *[]){"history", "draw", "dim"}));
-  if (shape[0] != (size_t)pack->histories)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu histories; problem %s has %d", store_path(file),
-                      shape[0], pack->name, pack->histories);
-  if (shape[1] < (size_t)pack->draws)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws per history; %d are needed", store_path(file),
-                      shape[1], pack->draws);
-  if (shape[2] != (size_t)pack->problem.d)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu dimensions; problem %s has %d", store_path(file),
-                      shape[2], pack->name, pack->problem.d);
-  return STATUS_OK;
-}
-
-/* Checks that the coordinate `history`, if the file has one, follows the order of the export. */
-static Status app_score_check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
-  int64_t *number;
-  size_t length[1] = {(size_t)pack->histories};
-  if (!store_has_variable(file, "history")) return STATUS_OK;
-  ALLOCATE(scratch, number, pack->histories);
-  TRY(store_shape(file, "history", 1, length));
-  TRY(store_get_int64s(file, "history", number));
-  for (int h = 0; h < pack->histories; h++)
-    if (number[h] != h)
-      return status_set(STATUS_INPUT,
-                        "%s: 'history' is %lld at position %d; draws must be in the order of the export",
-                        store_path(file), (long long)number[h], h);
-  return STATUS_OK;
-}
-
 Status app_score_files_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
   SCRATCH_ARENA(scratch);
   SCOPED(StoreFile *, file, store_close);
-  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  const size_t m = (size_t)pack->draws, d = (size_t)pack->problem.d;
+  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, histories = (size_t)pack->histories;
+  int64_t *number;
   double *all;
   TRY(store_open(path, &file));
-  TRY(app_score_check_shape(pack, file, shape));
-  TRY(app_score_check_order(&scratch, pack, file));
-  ALLOCATE(&scratch, all, shape[0] * shape[1] * shape[2]);
+  TRY(store_shape(file, "theta", 3, shape));
+  TRY(store_axes(file, "theta", 3, (const char *[]){"history", "draw", "dim"}));
+  if (shape[0] != histories)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu histories; problem %s has %d", path, shape[0],
+                      pack->name, pack->histories);
+  if (shape[1] < m)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws per history; %d are needed", path, shape[1],
+                      pack->draws);
+  if (shape[2] != d)
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu dimensions; problem %s has %d", path, shape[2],
+                      pack->name, pack->problem.d);
+  if (store_has_variable(file, "history")) { /* a coordinate: it must follow the order of the export */
+    ALLOCATE(&scratch, number, histories);
+    TRY(store_shape(file, "history", 1, &histories));
+    TRY(store_get_int64s(file, "history", number));
+    for (int h = 0; h < pack->histories; h++)
+      if (number[h] != h)
+        return status_set(STATUS_INPUT,
+                          "%s: 'history' is %lld at position %d; draws must be in the order of the export",
+                          path, (long long)number[h], h);
+  }
+  ALLOCATE(&scratch, all, shape[0] * shape[1] * d);
   TRY(store_get_doubles(file, "theta", all));
-  const size_t m = (size_t)pack->draws, d = shape[2];
-  ALLOCATE(memory, *theta, shape[0] * m * d);
-  for (size_t h = 0; h < shape[0]; h++)
+  ALLOCATE(memory, *theta, histories * m * d);
+  for (size_t h = 0; h < histories; h++)
     for (size_t n = 0; n < m; n++)
       for (size_t i = 0; i < d; i++) {
         const double value = all[(h * shape[1] + n) * d + i];

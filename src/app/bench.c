@@ -56,19 +56,6 @@ static const AppOption options[] = {
     {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
     {0}};
 
-/* Reads the name of the first processor from /proc/cpuinfo, or "unknown" if it gives none. */
-static void read_processor_name(size_t size, char *out) {
-  char line[512];
-  FILE *file = fopen("/proc/cpuinfo", "r");
-  snprintf(out, size, "unknown");
-  while (file && fgets(line, sizeof line, file))
-    if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
-      snprintf(out, size, "%.*s", (int)strcspn(strchr(line, ':') + 2, "\n"), strchr(line, ':') + 2);
-      break;
-    }
-  if (file) fclose(file);
-}
-
 static json_t *bench_throughput_json(const Study *study, int setting, int policy,
                                      const Throughput *throughput) {
   json_t *hidden = json_array();
@@ -161,7 +148,7 @@ static Status bench_study(const Parallel *parallel) {
   SCOPED(Scratch, scratch, app_scratch_destroy);
   SCOPED(Meter, meter, bench_meter_destroy);
   json_auto_t *rows = json_array();
-  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16], processor[256];
+  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16], line[512], processor[256] = "unknown";
   if (arguments.seconds == 0) arguments.seconds = arguments.quick ? 0.1 : 1;
   if (!arguments.policies[0])
     for (int i = 0; sampler_name(i); i++) bench_add_sampler(sampler_name(i));
@@ -176,7 +163,10 @@ static Status bench_study(const Parallel *parallel) {
   TRY(parallel_agree(parallel, bench_meter_create(parallel->size, &meter)));
   const MeterRates *best = &meter.best;
   const bool table = app_speaks && !arguments.json;
-  read_processor_name(sizeof processor, processor);
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "model name : %255[^\n]", processor) == 1) break;
+  if (file) fclose(file);
   if (table && parallel->size > 1)
     printf("%d ranks at once: times and shares are means over ranks, peaks are rank 0's; ", parallel->size);
   if (table)
@@ -187,14 +177,13 @@ static Status bench_study(const Parallel *parallel) {
            "of mem.");
   TRY(bench_measure_rows(parallel, &study, scratch.path, &meter, rows));
   if (table) printf("%s", NOTES);
-  if (app_speaks && arguments.json)
-    app_print_json(json_pack("{s:{s:s, s:s, s:i, s:i, s:f, s:f, s:f}, s:O}", "machine", "program",
-                             provenance_source(), "processor", processor, "instruction_level",
-                             (int)simd_level(), "ranks", parallel->size, "peak_float_flops", best->floats,
-                             "peak_double_flops", best->doubles, "memory_bytes_per_second", best->bytes,
-                             "rows", rows),
-                   0);
-  return STATUS_OK;
+  if (!app_speaks || table) return STATUS_OK;
+  return app_print_json(json_pack("{s:{s:s, s:s, s:i, s:i, s:f, s:f, s:f}, s:O}", "machine", "program",
+                                  provenance_source(), "processor", processor, "instruction_level",
+                                  (int)simd_level(), "ranks", parallel->size, "peak_float_flops",
+                                  best->floats, "peak_double_flops", best->doubles, "memory_bytes_per_second",
+                                  best->bytes, "rows", rows),
+                        0);
 }
 
 const AppVerb app_bench = {

@@ -33,11 +33,9 @@ static void bench_meter_clear(Meter *meter) {
   meter->now = bench_meter_try_peaks(meter);
 }
 
-/* Times a part of the work, until bench_meter_stop. Parts may be many and short: `seconds` grows when
- * enough of them have been timed. bench_meter_mark stops and starts again; bench_meter_finish adds what is
- * left after the last bench_meter_stop. */
 static void bench_meter_start(Meter *meter) { meter->since = clock_cpu(); }
 
+/* Adds what is left of the work after the last bench_meter_stop. */
 static void bench_meter_finish(Meter *meter) {
   const double used = meter->part;
   const MeterRates before = meter->now, after = bench_meter_try_peaks(meter);
@@ -49,13 +47,11 @@ static void bench_meter_finish(Meter *meter) {
   meter->part = 0;
 }
 
+/* Adds the time since bench_meter_start, or since the last call if the work went on. There may be many short
+ * pieces: `seconds` grows when a part is complete. */
 static void bench_meter_stop(Meter *meter) {
   meter->part += clock_cpu() - meter->since;
   if (meter->part >= PART) bench_meter_finish(meter);
-}
-
-static void bench_meter_mark(Meter *meter) {
-  bench_meter_stop(meter);
   bench_meter_start(meter);
 }
 
@@ -74,33 +70,29 @@ typedef struct {
   double forward, jacobian, weights; /* flops per lane, and of all rows of its Jacobian; bytes */
 } Counted;
 
-static Counted *bench_counted_of_chain(const Chain *chain) {
-  return (Counted *)((char *)(uintptr_t)chain - offsetof(Counted, chain));
-}
-
-static Counted *bench_count_products(const Chain *chain, int lanes, double flops) {
-  Counted *self = bench_counted_of_chain(chain);
-  self->flops += flops * lanes;
+/* Counts so many evaluations of the network, and of all rows of its Jacobian, for each lane. */
+static const Chain *bench_count_products(const Chain *chain, int lanes, int evaluations, int jacobians) {
+  Counted *self = (Counted *)((char *)(uintptr_t)chain - offsetof(Counted, chain));
+  self->flops += (evaluations * self->forward + jacobians * self->jacobian) * lanes;
   self->bytes += self->weights;
-  return self;
+  return self->inner;
 }
 
 static void bench_counted_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  const Counted *self = bench_count_products(chain, lanes, bench_counted_of_chain(chain)->forward);
-  self->inner->noise(self->inner, t, lanes, s, eps);
+  const Chain *inner = bench_count_products(chain, lanes, 1, 0);
+  inner->noise(inner, t, lanes, s, eps);
 }
 
 static void bench_counted_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
                               double *out) {
-  const Counted *self = bench_count_products(chain, lanes, 2 * bench_counted_of_chain(chain)->forward);
-  self->inner->noise_vjp(self->inner, t, lanes, s, v, out);
+  const Chain *inner = bench_count_products(chain, lanes, 2, 0);
+  inner->noise_vjp(inner, t, lanes, s, v, out);
 }
 
 static void bench_counted_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                                    double *jacobian) {
-  const Counted *self = bench_count_products(
-      chain, lanes, bench_counted_of_chain(chain)->forward + bench_counted_of_chain(chain)->jacobian);
-  self->inner->noise_jacobian(self->inner, t, lanes, s, eps, jacobian);
+  const Chain *inner = bench_count_products(chain, lanes, 1, 1);
+  inner->noise_jacobian(inner, t, lanes, s, eps, jacobian);
 }
 
 /* Begins to count the work of `prior`'s networks, which have this shape; NULL: it has none, and nothing is
@@ -175,23 +167,6 @@ static void bench_draws_destroy(Draws *draws) {
   arena_free(&draws->memory);
 }
 
-/* Observes each arm in turn, until the sampler has used its time or the rounds end; returns the mean CPU
- * seconds that the sampler takes for an observation of all runs. */
-static double bench_time_observations(const Case *c, Draws *draws) {
-  double spent = 0;
-  for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
-    world_advance(&draws->world, (uint32_t)k);
-    for (int b = 0; b < c->task.runs; b++) draws->arm[b] = k % c->problem.arms;
-    world_play(&draws->world, draws->arm, draws->phi, draws->reward, draws->regret);
-    history_record(&draws->history, draws->arm, draws->phi, draws->reward);
-    if (!draws->sampler.ops->update) continue;
-    const double start = clock_cpu();
-    sampler_observe(&draws->sampler, &draws->history, draws->fallbacks);
-    spent += clock_cpu() - start;
-  }
-  return spent / draws->history.rounds;
-}
-
 /* Draws `calls` times for all runs, and returns the CPU seconds. */
 static double bench_time_draw_calls(Draws *draws, int calls) {
   const double start = clock_cpu();
@@ -205,7 +180,18 @@ static double bench_time_draw_calls(Draws *draws, int calls) {
 static Status bench_measure_draws(Case *c, Throughput *out) {
   SCOPED(Draws, draws, bench_draws_destroy);
   TRY(bench_draws_create(c, &draws));
-  const double an_observation = bench_time_observations(c, &draws);
+  /* Each arm is observed in turn, until the sampler has used its time or the rounds end. */
+  double spent = 0; /* CPU seconds of the sampler, for observations of all runs */
+  for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
+    world_advance(&draws.world, (uint32_t)k);
+    for (int b = 0; b < c->task.runs; b++) draws.arm[b] = k % c->problem.arms;
+    world_play(&draws.world, draws.arm, draws.phi, draws.reward, draws.regret);
+    history_record(&draws.history, draws.arm, draws.phi, draws.reward);
+    if (!draws.sampler.ops->update) continue;
+    const double start = clock_cpu();
+    sampler_observe(&draws.sampler, &draws.history, draws.fallbacks);
+    spent += clock_cpu() - start;
+  }
   const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(&draws, 1));
   double calls = 0;
   bench_meter_clear(c->meter);
@@ -214,10 +200,10 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
   do {
     bench_time_draw_calls(&draws, at_once);
     calls += at_once;
-    bench_meter_mark(c->meter);
+    bench_meter_stop(c->meter);
   } while (c->meter->seconds < c->seconds);
   out->observations = draws.history.rounds;
-  out->draw_seconds = (an_observation + c->meter->seconds / calls) / c->task.runs;
+  out->draw_seconds = (spent / draws.history.rounds + c->meter->seconds / calls) / c->task.runs;
   if (c->counted.flops == 0) return STATUS_OK;
   out->draw_flops = c->counted.flops / calls / c->task.runs;
   out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
@@ -245,7 +231,7 @@ static bool throughput_tick(void *context, double fraction) {
   clocked->reached = fmax(clocked->reached, round(fraction * c->problem.rounds));
   clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;
   clocked->open = fraction < 1;
-  clocked->open ? bench_meter_mark(c->meter) : bench_meter_stop(c->meter);
+  bench_meter_stop(c->meter);
   return c->meter->seconds < c->seconds;
 }
 
@@ -277,44 +263,42 @@ static Status bench_measure_rounds(Case *c, Throughput *out) {
   return STATUS_OK;
 }
 
-static Status bench_measure_case(Case *c, const char *directory, Throughput *out) {
-  const Config *setting = c->study->file->settings[c->task.setting];
-  TRY(problem_create(setting, &c->problem));
-  *out = (Throughput){.d = c->problem.d,
-                      .arms = c->problem.arms,
-                      .rounds = c->problem.rounds,
-                      .runs = c->task.runs,
-                      .draw_seconds = NAN,
-                      .draw_flops = NAN,
-                      .draw_of_peak = NAN};
-  if (c->problem.rounds < 2)
-    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
-  TRY(study_belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
-  TRY(study_belief_prior(&c->memory, &c->belief, &c->problem, directory, &c->prior));
-  const PriorFit *fit = &c->belief.fit;
-  const bool chain = c->method.sampler && (c->method.sampler->needs & NEEDS_CHAIN),
-             learned = chain && c->belief.kind == BELIEF_FITTED && !c->prior.mixture;
-  const NetworkShape shape = network_shape(c->problem.d, fit->hidden_count, fit->hidden, c->problem.d);
-  if (chain) out->stages = fit->schedule.stages;
-  if (learned) out->hidden_count = fit->hidden_count;
-  for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
-  bench_counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);
-  /* With one posterior per arm all arms are drawn together, so only rounds are reported. */
-  if (c->method.sampler && !c->problem.per_arm && !config_is(c->policy->options, "posterior", "per_arm"))
-    TRY(bench_measure_draws(c, out));
-  return bench_measure_rounds(c, out);
+static void bench_case_destroy(Case *c) {
+  arena_free(&c->memory);
+  problem_destroy(&c->problem);
 }
 
 Status bench_throughput_measure(const Study *study, int setting, int policy, const char *directory,
                                 double seconds, Meter *meter, Throughput *out) {
-  Case c = {.study = study,
-            .task = study_task(study, study_task_index(study, setting, policy, 0)),
-            .policy = &study->file->policies[policy],
-            .seconds = seconds,
-            .meter = meter};
+  SCOPED(Case, c, bench_case_destroy);
+  const Config *config = study->file->settings[setting];
+  c.study = study, c.seconds = seconds, c.meter = meter;
+  c.task = study_task(study, study_task_index(study, setting, policy, 0));
+  c.policy = &study->file->policies[policy];
   c.method = policy_named(c.policy->name);
-  Status status = bench_measure_case(&c, directory, out);
-  arena_free(&c.memory);
-  problem_destroy(&c.problem);
-  return status;
+  TRY(problem_create(config, &c.problem));
+  *out = (Throughput){.d = c.problem.d,
+                      .arms = c.problem.arms,
+                      .rounds = c.problem.rounds,
+                      .runs = c.task.runs,
+                      .draw_seconds = NAN,
+                      .draw_flops = NAN,
+                      .draw_of_peak = NAN};
+  if (c.problem.rounds < 2)
+    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
+  TRY(study_belief_create(config, c.policy, &c.problem, c.task.replicate, &c.belief));
+  TRY(study_belief_prior(&c.memory, &c.belief, &c.problem, directory, &c.prior));
+  const PriorFit *fit = &c.belief.fit;
+  const SamplerOps *sampler = c.method.sampler;
+  const bool chain = sampler && (sampler->needs & NEEDS_CHAIN),
+             learned = chain && c.belief.kind == BELIEF_FITTED && !c.prior.mixture;
+  const NetworkShape shape = network_shape(c.problem.d, fit->hidden_count, fit->hidden, c.problem.d);
+  if (chain) out->stages = fit->schedule.stages;
+  if (learned) out->hidden_count = fit->hidden_count;
+  for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
+  bench_counted_begin(&c.prior, learned ? &shape : NULL, &c.counted);
+  /* With one posterior per arm all arms are drawn together, so only rounds are reported. */
+  if (sampler && !c.problem.per_arm && !config_is(c.policy->options, "posterior", "per_arm"))
+    TRY(bench_measure_draws(&c, out));
+  return bench_measure_rounds(&c, out);
 }

@@ -58,22 +58,15 @@ static json_t *app_json_any_of(json_t *a, json_t *b) { return json_pack("{s:[o, 
 
 /* Describes one value; for a list, one element. */
 static json_t *app_scalar_schema(const ConfigKey *key) {
-  json_t *words = app_key_words_json(key), *schema = NULL;
-  switch (key->type) {
-  case KEY_INT:
-  case KEY_INTS: schema = json_pack("{s:s}", "type", "integer"); break;
-  case KEY_REAL: schema = json_pack("{s:s}", "type", "number"); break;
-  case KEY_BOOL: schema = json_pack("{s:s}", "type", "boolean"); break;
-  case KEY_TEXT: schema = json_pack("{s:[s, s, s]}", "type", "string", "number", "null"); break;
-  case KEY_WORD:
-  case KEY_WORDS: return json_pack("{s:o}", "enum", words);
-  }
+  json_t *words = app_key_words_json(key), *enumeration = json_pack("{s:o}", "enum", words);
+  if (key->type == KEY_WORD || key->type == KEY_WORDS) return enumeration;
+  json_t *schema = key->type == KEY_TEXT
+                       ? json_pack("{s:[s, s, s]}", "type", "string", "number", "null")
+                       : json_pack("{s:s}", "type", key->type == KEY_INTS ? "integer" : TYPES[key->type]);
   app_key_put_range(key, schema);
-  if (json_array_size(words) == 0) {
-    json_decref(words);
-    return schema;
-  }
-  return app_json_any_of(schema, json_pack("{s:o}", "enum", words));
+  if (json_array_size(words) > 0) return app_json_any_of(schema, enumeration);
+  json_decref(enumeration);
+  return schema;
 }
 
 static json_t *value_schema(const ConfigKey *key) {
@@ -100,13 +93,10 @@ static void app_keys_json_put(json_t *mapping, const char *name, json_t *schema)
 
 /* Adds the key under its dotted name and, if it has a section, also inside that section. */
 static void app_schema_put_key(json_t *root, const ConfigKey *key, json_t *schema) {
-  char section[64];
   const char *dot = strchr(key->name, '.');
   app_keys_json_put(root, key->name, schema);
   if (!dot) return;
-  ASSERT((size_t)(dot - key->name) < sizeof section);
-  memcpy(section, key->name, (size_t)(dot - key->name));
-  section[dot - key->name] = '\0';
+  char *section = strndup(key->name, (size_t)(dot - key->name));
   json_t *inner = json_object_get(json_object_get(root, "properties"), section);
   if (inner && json_object_get(inner, "anyOf")) inner = json_array_get(json_object_get(inner, "anyOf"), 1);
   if (!inner) app_keys_json_put(root, section, inner = closed_mapping_json());
@@ -115,6 +105,7 @@ static void app_schema_put_key(json_t *root, const ConfigKey *key, json_t *schem
     json_object_set_new(inner, "additionalProperties", json_false());
   }
   app_keys_json_put(inner, dot + 1, json_incref(schema));
+  free(section);
 }
 
 static json_t *app_policies_schema(const ConfigSchema *study) {
@@ -158,8 +149,7 @@ static json_t *app_keys_schema(const ConfigSchema *study) {
 /* A registered member of any family. */
 typedef struct {
   const char *name, *summary, *reference;
-  unsigned needs;
-  bool has_needs;
+  const SamplerOps *sampler; /* NULL: it is or has none, so that it needs nothing */
   const ConfigKey *own; /* options; NULL: none */
   const ConfigKey *keys; /* the same, and the options shared by the family; NULL: it has none */
 } Entry;
@@ -172,8 +162,7 @@ static bool list_policy_entry(int index, Entry *out) {
   *out = COPY(&method);
   out->keys = policy_keys(method.name);
   out->own = method.sampler ? method.sampler->keys : out->keys;
-  out->has_needs = method.sampler != NULL;
-  if (method.sampler) out->needs = method.sampler->needs;
+  out->sampler = method.sampler;
   return true;
 }
 static bool list_sampler_entry(int index, Entry *out) {
@@ -182,8 +171,7 @@ static bool list_sampler_entry(int index, Entry *out) {
   *out = COPY(ops);
   out->keys = sampler_keys(ops);
   out->own = ops->keys;
-  out->needs = ops->needs;
-  out->has_needs = true;
+  out->sampler = ops;
   return true;
 }
 static bool list_rule_entry(int index, Entry *out) {
@@ -228,10 +216,11 @@ static const struct {
 static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
   json_t *object = json_pack("{s:s, s:s, s:s}", "name", entry->name, "summary", entry->summary, "reference",
                              entry->reference);
-  if (entry->has_needs) {
+  if (entry->sampler) {
     json_t *needs = json_array();
     for (size_t i = 0; i < sizeof needs_words / sizeof *needs_words; i++)
-      if (entry->needs & needs_words[i].bit) json_array_append_new(needs, json_string(needs_words[i].word));
+      if (entry->sampler->needs & needs_words[i].bit)
+        json_array_append_new(needs, json_string(needs_words[i].word));
     json_object_set_new(object, "needs", needs);
   }
   if (entry->keys) json_object_set_new(object, "options", app_keys_json(keys));
@@ -254,13 +243,13 @@ static void print_family(int family) {
   if (policies) {
     printf("  * every sampler (`thompson list samplers`), with these options too:");
     for (int i = 0; list_policy_entry(i, &entry); i++)
-      if (entry.has_needs) printf(" %s", entry.name);
+      if (entry.sampler) printf(" %s", entry.name);
     printf("\n");
     print_options("      ", policy_shared_keys());
     print_options("      ", rule_shared_keys());
   }
   for (int i = 0; families[family].entry(i, &entry); i++) {
-    if (policies && entry.has_needs) continue;
+    if (policies && entry.sampler) continue;
     printf("  %-12s %s (%s)\n", entry.name, entry.summary, entry.reference);
     print_options("      ", entry.own);
   }
@@ -372,9 +361,8 @@ static json_t *app_list_json(void) {
 }
 
 static Status list_print(void) {
-  if (arguments.json || arguments.schema)
-    app_print_json(app_list_json(), 15);
-  else if (arguments.name)
+  if (arguments.json || arguments.schema) return app_print_json(app_list_json(), 15);
+  if (arguments.name)
     print_name(arguments.name);
   else if (arguments.keys)
     config_describe(stdout, study_keys);

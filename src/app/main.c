@@ -18,7 +18,7 @@ static void check_output(void) {
   /* A network file system may not report that its disk is full until the file is closed. A stdout that was
    * closed before the start is no error if nothing was printed. */
   lost |= fclose(stdout) != 0 && errno != EBADF;
-  if (!lost || app_has_failed()) return;
+  if (!lost || app_failed) return;
   app_report(status_set(STATUS_FILE, "cannot write to standard output (is its disk full, or is it closed?)"));
   _exit(STATUS_FILE);
 }
@@ -63,7 +63,9 @@ static Status call_verb(int argc, char **argv) {
   app_parse(entry->verb, argc - 1, argv + 1);
   if (entry->verb->run) return entry->verb->run();
   const Parallel parallel = app_begin_parallel();
-  return app_end_parallel(entry->verb->collective(&parallel));
+  if (entry->verb->collective) return app_end_parallel(entry->verb->collective(&parallel));
+  const Status status = parallel.rank == 0 ? entry->verb->on_first() : STATUS_OK;
+  return app_end_parallel(parallel_agree(&parallel, status));
 }
 
 /* Refuses resource limits so low that libraries would hang, crash, or end the process without a message of

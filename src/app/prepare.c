@@ -2,6 +2,7 @@
 #include "app/prepare.h"
 
 #include "app/app.h"
+#include "io/ownership.h"
 
 #include <string.h>
 
@@ -62,9 +63,10 @@ static char *help_with_options(int key, const char *text, void *input) {
   return extra;
 }
 
-static Status prepare_on_first(void) {
+static Status prepare_data_set(void) {
   SCRATCH_ARENA(scratch);
   Config *config;
+  TRY(io_ownership_check_output(arguments.output));
   TRY(config_options(&scratch, "--option", sets[arguments.set].keys, arguments.options.count,
                      arguments.options.texts, &config));
   const PrepareJob job = {.input_count = arguments.inputs.count,
@@ -73,11 +75,6 @@ static Status prepare_on_first(void) {
                           .seed = arguments.seed,
                           .options = config};
   return sets[arguments.set].prepare(&job);
-}
-
-static Status prepare_data_set(const Parallel *parallel) {
-  TRY(app_try_output(parallel, arguments.output));
-  return parallel_agree(parallel, parallel->rank == 0 ? prepare_on_first() : STATUS_OK);
 }
 
 const AppVerb app_prepare = {
@@ -89,4 +86,4 @@ const AppVerb app_prepare = {
         "Learn embeddings from a public data set, for problem.family = embedding. data/README.md says how "
         "to get the data.",
     .help_filter = help_with_options,
-    .collective = prepare_data_set};
+    .on_first = prepare_data_set};

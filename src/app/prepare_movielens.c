@@ -17,21 +17,6 @@
  * held-out user is a task, whose theta* is the vector that fits this user's ratings of these movies; and the
  * ratings of the other users are the logs that a prior is learned from (`thompson train --logs`). */
 
-/* Samples of theta, and the id of each in the input files. */
-typedef struct {
-  Samples samples;
-  int64_t *id; /* [samples.n] */
-} NamedTheta;
-
-/* Copies rows[n, d] into the samples, starting at sample `first`. */
-static void prepare_movielens_put_rows(int first, int n, const int64_t *id, const double *rows,
-                                       NamedTheta *out) {
-  const size_t d = (size_t)out->samples.d, stride = (size_t)out->samples.n;
-  memcpy(out->id + first, id, (size_t)n * sizeof *id);
-  for (size_t m = 0; m < (size_t)n; m++)
-    for (size_t i = 0; i < d; i++) out->samples.theta[i * stride + (size_t)first + m] = rows[m * d + i];
-}
-
 /* Writes logs into an embedding file, in which `dim` is the dimension of theta: task(observation), the user;
  * x(observation, dim), the movie's vector; and y(observation), the rating minus the mean. */
 static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratings *ratings,
@@ -81,17 +66,18 @@ typedef struct {
   FactorisationSetup setup;
   Ratings ratings, held_out; /* of the users to learn from, and of the held-out users */
   Factorisation result;
-  NamedTheta theta;
+  double baseline; /* root mean squared error of predicting every rating by the mean rating */
+  Samples theta;
+  int64_t *id; /* [theta.n], in the input files */
 } Movielens;
 
-/* Returns the root mean squared error of predicting every rating by the mean rating. */
-static double prepare_movielens_baseline(const Ratings *ratings, double mean) {
-  double sum = 0;
-  for (int64_t i = 0; i < ratings->count; i++) {
-    double residual = ratings->rating[i].value - mean;
-    sum += residual * residual;
-  }
-  return sqrt(sum / (double)ratings->count);
+/* Copies rows[n, d] into the samples, starting at sample `first`. */
+static void prepare_movielens_put_rows(int first, int n, const int64_t *id, const double *rows,
+                                       Movielens *out) {
+  const size_t d = (size_t)out->theta.d, stride = (size_t)out->theta.n;
+  memcpy(out->id + first, id, (size_t)n * sizeof *id);
+  for (size_t m = 0; m < (size_t)n; m++)
+    for (size_t i = 0; i < d; i++) out->theta.theta[i * stride + (size_t)first + m] = rows[m * d + i];
 }
 
 static void prepare_movielens_report(int sweep, double rmse) {
@@ -117,11 +103,11 @@ static Status prepare_movielens_add_details(StoreFile *file, const PrepareJob *j
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
   TRY(store_int_attribute(file, "ratings", ratings->count));
   TRY(store_real_attribute(file, "rating_mean", result->mean));
-  TRY(store_real_attribute(file, "rmse_of_mean", prepare_movielens_baseline(ratings, result->mean)));
+  TRY(store_real_attribute(file, "rmse_of_mean", work->baseline));
   TRY(store_real_attribute(file, "ridge", work->setup.ridge));
   TRY(store_int_attribute(file, "seed", (int64_t)job->seed));
   TRY(store_write(file, "item_id", STORE_INT64, 1, &axes[0],
-                  users ? "user of the input files" : "movie of the input files", NULL, work->theta.id));
+                  users ? "user of the input files" : "movie of the input files", NULL, work->id));
   TRY(store_write(file, "arm_id", STORE_INT64, 1, &axes[1],
                   users ? "movie of the input files" : "user of the input files", NULL,
                   users ? ratings->item_id : ratings->user_id));
@@ -142,20 +128,19 @@ static Status prepare_movielens_theta(Arena *memory, Movielens *work) {
   const size_t d = (size_t)result->d, own = (size_t)held_out->users * d;
   SparseRows sparse;
   double *rows;
-  NamedTheta *theta = &work->theta;
-  theta->samples.n = users ? held_out->users + ratings->users : ratings->items;
-  theta->samples.d = result->d;
-  ALLOCATE(memory, theta->samples.theta, (size_t)theta->samples.n * d);
-  ALLOCATE(memory, theta->id, theta->samples.n);
+  Samples *theta = &work->theta;
+  *theta = (Samples){.n = users ? held_out->users + ratings->users : ratings->items, .d = result->d};
+  ALLOCATE(memory, theta->theta, (size_t)theta->n * d);
+  ALLOCATE(memory, work->id, theta->n);
   if (!users) {
-    prepare_movielens_put_rows(0, ratings->items, ratings->item_id, result->item, theta);
+    prepare_movielens_put_rows(0, ratings->items, ratings->item_id, result->item, work);
     return STATUS_OK;
   }
   ALLOCATE(&scratch, rows, own + d * d);
   TRY(embedding_factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
   embedding_factorisation_update(&sparse, &work->setup, result->item, rows, rows + own);
-  prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, theta);
-  prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, theta);
+  prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, work);
+  prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, work);
   return STATUS_OK;
 }
 
@@ -166,8 +151,7 @@ static void prepare_movielens_print_summary(const PrepareJob *job, const Moviele
          ratings->items, ratings->users, result->mean);
   printf("  root mean squared error: mean rating alone %.4f, factorisation of rank %d %.4f (%d sweeps, ridge "
          "%g)\n",
-         prepare_movielens_baseline(ratings, result->mean), result->d, result->rmse[result->sweeps - 1],
-         result->sweeps, work->setup.ridge);
+         work->baseline, result->d, result->rmse[result->sweeps - 1], result->sweeps, work->setup.ridge);
   printf("  noise, from the residuals: %.4f\n", result->rmse[result->sweeps - 1]);
   if (work->held_out.users > 0)
     printf("  %d more users are held out, with %lld ratings of these movies\n", work->held_out.users,
@@ -198,9 +182,14 @@ Status prepare_movielens(const PrepareJob *job) {
                       &work.held_out));
   ratings_free(&all);
   TRY(embedding_factorise(&memory, &work.ratings, &work.setup, prepare_movielens_report, &work.result));
+  for (int64_t i = 0; i < work.ratings.count; i++) {
+    const double residual = work.ratings.rating[i].value - result->mean;
+    work.baseline += residual * residual;
+  }
+  work.baseline = sqrt(work.baseline / (double)work.ratings.count);
   TRY(prepare_movielens_theta(&memory, &work));
   const Embedding embedding = {.d = result->d,
-                               .theta = work.theta.samples,
+                               .theta = work.theta,
                                .held_out = work.held_out.users,
                                .arms = users ? work.ratings.items : work.ratings.users,
                                .features = users ? result->item : result->user,

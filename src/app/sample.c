@@ -77,11 +77,12 @@ typedef struct {
   bool judged; /* the prior was tested by the history */
   double p_value; /* of that test (alarm.h) */
   double distinct; /* share of the draws */
+  char complaint[256]; /* about their spread; empty: none */
+  int64_t fallbacks;
 } Findings;
 
 /* Reads the history and gives it to the sampler. */
-static Status app_sample_observe(int d, History *history, Sampler *sampler, Findings *findings,
-                                 int64_t *fallbacks) {
+static Status app_sample_observe(int d, History *history, Sampler *sampler, Findings *findings) {
   SCRATCH_ARENA(scratch);
   const Likelihood *likelihood = history->likelihood;
   Observations observations;
@@ -100,7 +101,7 @@ static Status app_sample_observe(int d, History *history, Sampler *sampler, Find
     const double *reward = observations.rewards + row, u = 0;
     double deviance;
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d, reward);
-    sampler_observe(sampler, history, fallbacks);
+    sampler_observe(sampler, history, &findings->fallbacks);
     /* The largest log p(y | u) is the log likelihood at any u, plus half of the deviance there. */
     likelihood->ops->deviance(likelihood, 1, reward, &u, &deviance);
     findings->constant += likelihood->ops->log_likelihood(likelihood, *reward, u) + 0.5 * deviance;
@@ -112,24 +113,25 @@ static Status app_sample_observe(int d, History *history, Sampler *sampler, Find
 /* Writes theta[d, draws] as theta(draw, dim), with everything that the draws depend on. `rows` is work space
  * of the same size. */
 static Status app_sample_write_draws(StoreFile *file, int d, double *theta, double *rows,
-                                     const Findings *findings, int64_t fallbacks) {
+                                     const Findings *findings) {
+  const struct {
+    const char *name, *path;
+  } inputs[] = {{"prior_sha256", arguments.prior},
+                {"data_sha256", arguments.data},
+                {"recent_sha256", arguments.recent}};
   int dimension[2];
   char hash[DIGEST_SIZE];
   io_dataset_transpose(d, arguments.draws, theta, rows);
   TRY(provenance_write(file, "posterior draws", sampler_find(arguments.sampler)->reference));
   TRY(store_text_attribute(file, NULL, "sampler", arguments.sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", arguments.likelihood));
-  TRY(digest_file(arguments.prior, hash));
-  TRY(store_text_attribute(file, NULL, "prior_sha256", hash));
-  TRY(digest_file(arguments.data, hash));
-  TRY(store_text_attribute(file, NULL, "data_sha256", hash));
-  if (arguments.recent) {
-    TRY(digest_file(arguments.recent, hash));
-    TRY(store_text_attribute(file, NULL, "recent_sha256", hash));
+  for (int i = 0; i < 3 && inputs[i].path; i++) {
+    TRY(digest_file(inputs[i].path, hash));
+    TRY(store_text_attribute(file, NULL, inputs[i].name, hash));
   }
   TRY(store_real_attribute(file, "noise", findings->noise));
   TRY(store_int_attribute(file, "seed", (int64_t)arguments.seed));
-  TRY(store_int_attribute(file, "fallbacks", fallbacks));
+  TRY(store_int_attribute(file, "fallbacks", findings->fallbacks));
   if (findings->marginal) {
     TRY(store_real_attribute(file, "log_marginal_likelihood", findings->log_marginal));
     TRY(store_real_attribute(file, "log_marginal_likelihood_error", findings->error));
@@ -142,8 +144,7 @@ static Status app_sample_write_draws(StoreFile *file, int d, double *theta, doub
                      rows);
 }
 
-static void app_sample_print_summary(int d, const double *theta, const Findings *findings, int64_t fallbacks,
-                                     const char *complaint) {
+static void app_sample_print_summary(int d, const double *theta, const Findings *findings) {
   printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments.output, arguments.draws, arguments.sampler,
          "theta", "mean", "sd");
   for (int i = 0; i < d; i++) {
@@ -165,26 +166,27 @@ static void app_sample_print_summary(int d, const double *theta, const Findings 
            findings->p_value < 0.01 ? ": the prior may be wrong (--option guard=0.1 allows for that)" : "");
   if (findings->distinct < 1)
     printf("%.3g%% of the draws are distinct, the others are copies\n", 100 * findings->distinct);
-  if (fallbacks > 0)
-    printf("%lld numerical fallbacks: check the draws before you trust them\n", (long long)fallbacks);
-  if (complaint[0]) printf("%s\n", complaint);
+  if (findings->fallbacks > 0)
+    printf("%lld numerical fallbacks: check the draws before you trust them\n",
+           (long long)findings->fallbacks);
+  if (findings->complaint[0]) printf("%s\n", findings->complaint);
 }
 
 /* Computes what is wanted besides the draws: the marginal likelihood, from separate draws if it needs any,
  * the posterior weight of the guard, and the p-value of the history among those that the prior predicts. */
 static Status app_sample_find(Sampler *sampler, const Prior *prior, const History *history,
-                              Findings *findings, int64_t *fallbacks) {
+                              Findings *findings) {
   enum { MARGINAL_DRAWS = 1024 };
   SCRATCH_ARENA(scratch);
   const Likelihood *likelihood = history->likelihood;
   const RngLanes rng = {
       .key = rng_key(arguments.seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
   Alarm *alarm;
-  findings->marginal =
-      sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error, fallbacks);
+  findings->marginal = sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error,
+                                        &findings->fallbacks);
   findings->log_marginal += sampler->temper * findings->constant;
   findings->error += findings->rounding;
-  findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
+  findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, &findings->fallbacks);
   findings->judged =
       history->rounds > 0 && !history_is_filtered(history) && alarm_fits(prior, likelihood, history->rounds);
   if (!findings->judged) return STATUS_OK;
@@ -201,12 +203,10 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   Sampler sampler;
   StoreFile *file;
   Spread spread;
-  char complaint[256] = "";
   double *theta, *rows;
   bool forgets;
   Findings findings = {.noise = likelihood->noise,
                        .learned = likelihood->ops->quadratic && arguments.noise == 0 && prior->noise > 0};
-  int64_t fallbacks = 0;
   const int d = prior->d;
   const SamplerSetup setup = {.prior = prior,
                               .likelihood = likelihood,
@@ -219,16 +219,16 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
-  TRY(app_sample_observe(d, &history, &sampler, &findings, &fallbacks));
-  sampler_sample(&sampler, &history, rng, arguments.draws, theta, &fallbacks);
-  TRY(app_sample_find(&sampler, prior, &history, &findings, &fallbacks));
+  TRY(app_sample_observe(d, &history, &sampler, &findings));
+  sampler_sample(&sampler, &history, rng, arguments.draws, theta, &findings.fallbacks);
+  TRY(app_sample_find(&sampler, prior, &history, &findings));
   TRY(metric_distinct(d, arguments.draws, theta, &findings.distinct));
   TRY(spread_measure(&sampler, &history, arguments.draws, theta, &spread));
   /* Draws that cannot have reached their target count as a fallback. */
-  if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
+  if (spread_complaint(&spread, sizeof findings.complaint, findings.complaint)) findings.fallbacks++;
   TRY(store_create(arguments.output, &file));
-  TRY(store_finish(file, app_sample_write_draws(file, d, theta, rows, &findings, fallbacks)));
-  app_sample_print_summary(d, theta, &findings, fallbacks, complaint);
+  TRY(store_finish(file, app_sample_write_draws(file, d, theta, rows, &findings)));
+  app_sample_print_summary(d, theta, &findings);
   return STATUS_OK;
 }
 

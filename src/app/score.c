@@ -75,11 +75,10 @@ static Status list_json(const Packs *packs) {
                         observations, "draws", pack->draws, "metric", score_metric(pack), "exact",
                         score_exact(pack), "pack", PACK_NAME, "sha256", digest));
   }
-  app_print_json(list, 6);
-  return STATUS_OK;
+  return app_print_json(list, 6);
 }
 
-static void list_text(const Packs *packs) {
+static Status list_text(const Packs *packs) {
   printf("problems of %s\n  %-14s %3s %-10s %9s %6s  %-18s %s\n", PACK_NAME, "name", "d", "likelihood",
          "histories", "draws", "distance", "what it is (exact draws by)");
   for (int i = 0; i < packs->count; i++) {
@@ -88,6 +87,7 @@ static void list_text(const Packs *packs) {
            pack->problem.likelihood.ops->name, pack->histories, pack->draws, score_metric(pack),
            pack->summary, score_exact(pack));
   }
+  return STATUS_OK;
 }
 
 static Status export_problems(const char *directory, const Packs *packs) {
@@ -107,7 +107,7 @@ static json_t *mean_json(ScoreMean mean) {
   return json_pack("{s:o, s:o}", "mean", app_json_number(mean.mean), "se", app_json_number(mean.se));
 }
 
-static void score_json(const Pack *pack, const Score *score) {
+static Status score_json(const Pack *pack, const Score *score) {
   json_t *rows = json_array();
   for (int r = 0; r < score->rows; r++) {
     const ScoreRow *row = &score->row[r];
@@ -130,7 +130,7 @@ static void score_json(const Pack *pack, const Score *score) {
   json_object_set_new(root, "even_p_value", app_json_number(score->even_p));
   json_object_set_new(root, "too_even", json_boolean(score->even_p < SCORE_TOO_EVEN));
   json_object_set_new(root, "by_observations", rows);
-  app_print_json(root, 6);
+  return app_print_json(root, 6);
 }
 
 static void print_mean(ScoreMean mean) {
@@ -140,7 +140,7 @@ static void print_mean(ScoreMean mean) {
     printf("  %9s %8s", "-", "-");
 }
 
-static void score_text(const Pack *pack, const Score *score) {
+static Status score_text(const Pack *pack, const Score *score) {
   printf("%s: %s\n%s: %d draws of each of %d histories; %s to exact draws (%s)\n\n", pack->name,
          pack->summary, arguments.draws, pack->draws, pack->histories, score_metric(pack), score_exact(pack));
   printf("%12s %9s  %9s %8s  %9s %8s  %9s %8s  %9s %8s  %9s %8s\n", "observations", "histories", "distance",
@@ -168,6 +168,7 @@ static void score_text(const Pack *pack, const Score *score) {
            score->rank_p[r], score->rank_p_exact[r]);
   printf("floor: the same for other exact draws; modes: total variation of the mode weights; se: over "
          "histories\n");
+  return STATUS_OK;
 }
 
 /* ---- draws against a reference */
@@ -178,8 +179,8 @@ static json_t *distance_json(const ScoreDistance *distance) {
                    app_json_number(distance->distance / distance->floor));
 }
 
-static void reference_json(int d, int n, int m, const ScoreReference *score) {
-  app_print_json(
+static Status reference_json(int d, int n, int m, const ScoreReference *score) {
+  return app_print_json(
       json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws", arguments.draws,
                 "reference", arguments.reference, "dimension", d, "draws_count", n, "reference_count", m,
                 "sliced_wasserstein", distance_json(&score->sliced), "emd", distance_json(&score->emd),
@@ -195,7 +196,7 @@ static void print_distance(const char *name, const ScoreDistance *distance) {
          distance->distance / distance->floor);
 }
 
-static void reference_text(int d, int n, int m, const ScoreReference *score) {
+static Status reference_text(int d, int n, int m, const ScoreReference *score) {
   printf("%s: %d draws in %d dimensions; %s: %d\n\n%-20s %8s %10s %10s %8s\n", arguments.draws, n, d,
          arguments.reference, m, "distance", "points", "distance", "floor", "ratio");
   print_distance("sliced Wasserstein", &score->sliced);
@@ -206,6 +207,7 @@ static void reference_text(int d, int n, int m, const ScoreReference *score) {
          "distinct draws: %.3g%%; of the reference: %.3g%%\n",
          score->mean_error, score->mean_error_at + 1, 3 * sqrt(1.0 / n + 1.0 / m), score->sd_low,
          score->sd_high, 100 * score->distinct, 100 * score->reference_distinct);
+  return STATUS_OK;
 }
 
 static Status app_score_against_reference(void) {
@@ -221,8 +223,7 @@ static Status app_score_against_reference(void) {
     return status_set(STATUS_INPUT, "%d draws and a reference of %d; at least 2 and 4 are needed", draws.n,
                       reference.n);
   TRY(score_reference(draws.d, draws.n, draws.theta, reference.n, reference.theta, &score));
-  (arguments.json ? reference_json : reference_text)(draws.d, draws.n, reference.n, &score);
-  return STATUS_OK;
+  return (arguments.json ? reference_json : reference_text)(draws.d, draws.n, reference.n, &score);
 }
 
 /* ---- the verb */
@@ -246,16 +247,9 @@ static Status score_work(void) {
   if (arguments.draws) {
     TRY(app_score_files_read_draws(&memory, packs.packs, arguments.draws, &theta));
     TRY(score_draws(&memory, packs.packs, theta, &score));
-    (arguments.json ? score_json : score_text)(packs.packs, &score);
-    return STATUS_OK;
+    return (arguments.json ? score_json : score_text)(packs.packs, &score);
   }
-  if (arguments.json) return list_json(&packs);
-  list_text(&packs);
-  return STATUS_OK;
-}
-
-static Status score_on_first(const Parallel *parallel) {
-  return parallel_agree(parallel, parallel->rank == 0 ? score_work() : STATUS_OK);
+  return (arguments.json ? list_json : list_text)(&packs);
 }
 
 const AppVerb app_score = {
@@ -267,4 +261,4 @@ const AppVerb app_score = {
             "floor, mode weights and calibration, on a frozen pack of problems whose exact posteriors can "
             "be drawn from. The true parameters are not exported. With --reference you provide the exact "
             "draws. Under mpiexec the first rank does all the work.",
-    .collective = score_on_first};
+    .on_first = score_work};

@@ -114,9 +114,7 @@ static Status status_print_json(const Overview *overview) {
                              "seconds_per_task", app_json_number(overview->seconds_per_task), "seconds_left",
                              app_json_number(overview->seconds_left), "se_of", overview->target, "target_se",
                              runs->adaptive ? json_real(runs->target) : json_null(), "settings", settings);
-  if (!object) return status_set(STATUS_INTERNAL, "out of memory");
-  app_print_json(object, 6);
-  return STATUS_OK;
+  return app_print_json(object, 6);
 }
 
 /* Prints one line for each setting: runs, and the policy with the largest standard error. */

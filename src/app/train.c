@@ -39,20 +39,17 @@ static void take_seed(struct argp_state *state, const char *text) {
 
 static void take_observations(struct argp_state *state, const char *text) {
   enum { MOST = 100000 };
-  char part[32];
+  char *copy = strdup(text), *rest = copy;
   arguments.sizes = 0;
-  for (const char *at = text;; at++) {
-    const size_t length = strcspn(at, ",");
-    if (arguments.sizes == CANDIDATE_SIZES || length >= sizeof part)
+  for (const char *part; (part = strsep(&rest, ","));) {
+    if (arguments.sizes == CANDIDATE_SIZES)
       argp_error(state, "--observations %s: give at most %d numbers", text, CANDIDATE_SIZES);
-    snprintf(part, sizeof part, "%.*s", (int)length, at);
     const int size = (int)app_integer(state, "--observations", part, 1, MOST);
     if (arguments.sizes > 0 && size <= arguments.size[arguments.sizes - 1])
       argp_error(state, "--observations %s: the numbers must increase", text);
     arguments.size[arguments.sizes++] = size;
-    at += length;
-    if (*at == '\0') return;
   }
+  free(copy);
 }
 
 static const AppOption options[] = {
