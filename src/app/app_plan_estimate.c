@@ -8,21 +8,12 @@
 /* Floating-point operations per second that one core is assumed to reach in a whole simulation. */
 static const double ASSUMED_SPEED = 2e10;
 
-Status app_plan_speed_assume(const Study *study, Speed *out) {
-  *out = (Speed){.training = 1 / ASSUMED_SPEED};
-  NEW(out->policy, study->file->policy_count);
-  for (int p = 0; p < study->file->policy_count; p++) out->policy[p] = 1 / ASSUMED_SPEED;
-  return STATUS_OK;
-}
-
-void app_plan_speed_destroy(Speed *speed) {
-  free(speed->policy);
-  *speed = (Speed){0};
-}
+static double app_plan_seconds(double measured) { return measured > 0 ? measured : 1 / ASSUMED_SPEED; }
 
 double app_plan_estimate_run(const Study *study, const Speed *speed, int setting, int policy) {
   Task task = study_task(study, study_task_index(study, setting, policy, 0));
-  return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
+  const double seconds = app_plan_seconds(speed->policy ? speed->policy[policy] : 0);
+  return study->ops->cost(study, &task) * seconds / task.runs;
 }
 
 /* Distinct fits, by their hashes. */
@@ -108,6 +99,6 @@ Status app_plan_estimate_study(const Study *study, const Speed *speed, Estimate 
   }
   TRY(app_plan_count_priors(study, out));
   out->memory += out->networks;
-  out->training_hours = out->training_operations * speed->training / 3600;
+  out->training_hours = out->training_operations * app_plan_seconds(speed->training) / 3600;
   return STATUS_OK;
 }

@@ -4,16 +4,12 @@
 
 #include "study/study.h"
 
-/* Seconds per modelled operation. */
+/* Seconds per modelled operation, where they were measured; 0: as assumed. */
 typedef struct {
-  bool measured;
+  bool measured; /* all of them */
   double training; /* of networks */
-  double *policy; /* [policy_count], of simulation; owned */
+  double *policy; /* [policy_count], of simulation; NULL: none was measured */
 } Speed;
-
-/* Assumes the same speed for everything. The caller must call app_plan_speed_destroy. */
-Status app_plan_speed_assume(const Study *study, Speed *out);
-void app_plan_speed_destroy(Speed *speed);
 
 typedef struct {
   /* The simulation: if every setting needs its maximum of runs, and if the first wave is enough. */

@@ -105,18 +105,6 @@ static Status small_study(const char *text, const StudyFile *whole, int64_t step
   return app_study_of_file(arguments.study, text, &all, out);
 }
 
-/* Finds how many of the training steps that the study asks for fit into TRAINING_OPERATIONS, at least
- * LEAST_STEPS of them, if training takes this many operations. */
-static int64_t plan_calibration_steps(const Study *study, double operations) {
-  const Config *setting = study->file->settings[0];
-  int64_t asked = config_is(setting, "prior.training_steps", "auto")
-                      ? AUTO_STEPS
-                      : config_int(setting, "prior.training_steps");
-  double share = TRAINING_OPERATIONS / fmax(operations, TRAINING_OPERATIONS);
-  int64_t steps = (int64_t)ceil(share * (double)asked);
-  return steps >= LEAST_STEPS ? steps : asked < LEAST_STEPS ? asked : LEAST_STEPS;
-}
-
 /* Measures the speed of the study `whole`, whose file has this text. A policy whose block fails keeps the
  * assumed speed, and stderr says so. Collective. */
 static Status plan_calibrate(const Parallel *parallel, const char *text, const Study *whole, Speed *speed) {
@@ -129,7 +117,16 @@ static Status plan_calibrate(const Parallel *parallel, const char *text, const S
                       "a calibration runs on one rank: run thompson plan without mpiexec or srun");
   TRY(small_study(text, whole->file, 0, &full));
   TRY(app_plan_estimate_study(&full, speed, &estimate));
-  TRY(small_study(text, whole->file, plan_calibration_steps(&full, estimate.training_operations), &small));
+  /* As many of the training steps that the study asks for as fit into TRAINING_OPERATIONS, at least
+   * LEAST_STEPS of them. */
+  const Config *setting = full.file->settings[0];
+  const int64_t asked = config_is(setting, "prior.training_steps", "auto")
+                            ? AUTO_STEPS
+                            : config_int(setting, "prior.training_steps");
+  const double fit = TRAINING_OPERATIONS / fmax(estimate.training_operations, TRAINING_OPERATIONS);
+  int64_t steps = (int64_t)ceil(fit * (double)asked);
+  if (steps < LEAST_STEPS) steps = asked < LEAST_STEPS ? asked : LEAST_STEPS;
+  TRY(small_study(text, whole->file, steps, &small));
   TRY(app_plan_estimate_study(&small, speed, &estimate));
   TRY(app_scratch_create(parallel, &scratch));
   double start = clock_cpu();
@@ -175,9 +172,7 @@ static Status plan_print_json(const Study *study, const Speed *speed, const Esti
       estimate->least_hours + estimate->training_hours, "training_core_hours", estimate->training_hours,
       "seconds_per_run", seconds, "memory_bytes_per_rank", estimate->memory, "shared_matrix_bytes",
       estimate->large, "bytes", estimate->bytes, "config_sha256", file->sha256, "config", file->resolved);
-  if (!root) return status_set(STATUS_INTERNAL, "out of memory");
-  app_print_json(root, 0);
-  return STATUS_OK;
+  return app_print_json(root, 0);
 }
 
 static void print_cost(const Study *study, const Speed *speed, const Estimate *estimate) {
@@ -284,13 +279,14 @@ static void slurm_print(const Study *study, const Estimate *estimate) {
 static Status plan_study(void) {
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
-  SCOPED(Speed, speed, app_plan_speed_destroy);
+  SCRATCH_ARENA(memory);
+  Speed speed = {0};
   Estimate estimate;
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
   app_note_unused(&study);
-  TRY(app_plan_speed_assume(&study, &speed));
   if (arguments.calibrate || arguments.slurm) {
+    ALLOCATE(&memory, speed.policy, study.file->policy_count);
     const Parallel parallel = app_begin_parallel();
     TRY(app_end_parallel(plan_calibrate(&parallel, text, &study, &speed)));
   }

@@ -179,17 +179,6 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study) {
   return status;
 }
 
-/* Returns the share of learning priors in the time that the study is expected to take. */
-static double app_run_training_share(const Study *study) {
-  SCOPED(Speed, speed, app_plan_speed_destroy);
-  Estimate estimate;
-  if (app_plan_speed_assume(study, &speed) != STATUS_OK ||
-      app_plan_estimate_study(study, &speed, &estimate) != STATUS_OK)
-    return 1;
-  const double hours = estimate.training_hours + estimate.least_hours;
-  return hours > 0 ? estimate.training_hours / hours : 1;
-}
-
 /* Returns whether to keep waiting while the program checks that the user's own code is there. */
 static bool app_run_goes_on(void *context, double fraction) {
   (void)context, (void)fraction;
@@ -228,7 +217,13 @@ static Status run_study(const Parallel *parallel) {
   TRY(parallel_agree(parallel, first
                                    ? parallel_checkpoint_open(arguments.directory, &study, mode, shard, &lock)
                                    : STATUS_OK));
-  const double share = first ? app_run_training_share(&study) : 1;
+  /* The share of learning priors in the time that the study is expected to take. */
+  double share = 1;
+  Estimate estimate;
+  if (first && app_plan_estimate_study(&study, &(Speed){0}, &estimate) == STATUS_OK) {
+    const double hours = estimate.training_hours + estimate.least_hours;
+    if (hours > 0) share = estimate.training_hours / hours;
+  }
   TRY(parallel_prepare_study(parallel, &study, arguments.directory, arguments.tasks.progress, share,
                              stop_asked));
   return run_and_reduce(parallel, &study);
