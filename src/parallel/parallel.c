@@ -1,32 +1,79 @@
 #include "parallel/parallel.h"
 
 #include "core/memory.h"
-#include "parallel/crash.h"
 
+#include <execinfo.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
-
-/* Keeps Open MPI, when there is no launcher, from starting a daemon for spawning and waiting for it. Without
- * the daemon all such processes of a user create and remove the same session folder, so that one fails when
- * another ends; they need neither, so the folder is switched off, too. Ranks of a launcher, which do need
- * one, have a name space. */
-static void parallel_start_alone(void) {
-  if (getenv("PMIX_NAMESPACE") || getenv("PMI_RANK") || getenv("PMI_FD")) return;
-  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-  setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
-}
 
 Parallel parallel_begin(void) {
   Parallel parallel;
   int provided; /* other threads never call MPI */
-  parallel_start_alone();
+  if (!getenv("PMIX_NAMESPACE") && !getenv("PMI_RANK") && !getenv("PMI_FD")) {
+    /* There is no launcher, whose ranks have a name space. Open MPI would start a daemon for spawning and
+     * wait for it. Without the daemon all such processes of a user create and remove the same session folder,
+     * so that one fails when another ends; they need neither, so the folder is switched off, too. */
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+  }
   MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
   return parallel;
+}
+
+enum { FRAMES = 64, PATIENCE = 60 /* seconds */ };
+
+static volatile sig_atomic_t exit_status, crashed;
+static struct sigaction former_segv, former_bus, former_alarm;
+
+/* Leaves the process after a crash, by calls that are safe in a signal handler. A second fault, while
+ * printing or in another thread, exits at once. */
+static void leave_after_crash(int number) {
+  static const char sentence[] =
+      "thompson: the MPI library crashed at shutdown, after all work was done and written; its stack:\n";
+  void *frame[FRAMES];
+  (void)number;
+  if (!crashed) {
+    crashed = 1;
+    ssize_t written = write(STDERR_FILENO, sentence, sizeof sentence - 1);
+    if (written > 0) backtrace_symbols_fd(frame, backtrace(frame, FRAMES), STDERR_FILENO);
+  }
+  _exit(exit_status);
+}
+
+/* Ends this rank, which would otherwise wait for one that crashed. */
+static void leave_waiting(int number) {
+  static const char sentence[] = "thompson: MPI_Finalize has not returned for a minute, after all work was "
+                                 "done and written; not waiting for it\n";
+  (void)number;
+  ssize_t written = write(STDERR_FILENO, sentence, sizeof sentence - 1);
+  (void)written;
+  _exit(exit_status);
+}
+
+void crash_counts_as(Status outcome) {
+  void *frame[1];
+  struct sigaction action = {.sa_handler = leave_after_crash, .sa_flags = SA_NODEFER},
+                   waiting = {.sa_handler = leave_waiting};
+  backtrace(frame, 1); /* loads its library now; a signal handler must not */
+  exit_status = (sig_atomic_t)outcome;
+  sigaction(SIGSEGV, &action, &former_segv);
+  sigaction(SIGBUS, &action, &former_bus);
+  sigaction(SIGALRM, &waiting, &former_alarm);
+  alarm(PATIENCE);
+}
+
+void crash_counts_again(void) {
+  sigaction(SIGSEGV, &former_segv, NULL);
+  sigaction(SIGBUS, &former_bus, NULL);
+  alarm(0);
+  sigaction(SIGALRM, &former_alarm, NULL);
 }
 
 void parallel_end(Status outcome) {
