@@ -4,9 +4,9 @@
 #include "core/clock.h"
 #include "io/io_shell.h"
 #include "parallel/parallel_checkpoint.h"
-#include "parallel/parallel_large.h"
 #include "parallel/parallel_prepare.h"
 #include "parallel/reduce.h"
+#include "parallel/tasks.h"
 
 #include <math.h>
 #include <signal.h>

@@ -2,14 +2,133 @@
 
 #include "core/clock.h"
 #include "io/io_shell.h"
-#include "parallel/isolate.h"
 #include "parallel/parallel_adaptive.h"
 #include "parallel/parallel_counter.h"
 #include "parallel/queue.h"
 #include "parallel/worklist.h"
 
+#include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- one task in a process of its own */
+
+enum { TICK_MS = 20 };
+
+/* What the two processes share; the parts of the result follow. */
+typedef struct {
+  volatile double fraction;
+  Status status;
+  RunStatus run_status;
+  char sentence[2048];
+} Report;
+
+/* Copies the parts of a result, with its message, to the bytes after the report, or back. */
+static void isolated_task_copy_parts(const Study *study, bool to_report, Report *report, TaskResult *result) {
+  JournalPart parts[JOURNAL_PARTS];
+  char *at = (char *)(report + 1);
+  journal_list_payload(study, RUN_FAILED, result, parts);
+  for (int i = 0; i < JOURNAL_PARTS; at += parts[i++].size)
+    memcpy(to_report ? at : parts[i].bytes, to_report ? parts[i].bytes : at, parts[i].size);
+}
+
+static bool isolated_task_put_fraction(void *context, double fraction) {
+  Report *report = context;
+  report->fraction = fraction;
+  return true;
+}
+
+typedef enum { ENDED, STOPPED, LATE } Outcome;
+
+/* Waits until the child closes its end of the pipe by ending, in whatever way, or until `tick` or the timeout
+ * stops it. */
+static Outcome isolated_task_wait(int pipe_end, const Report *report, double timeout, Tick tick) {
+  double elapsed = 0, last = clock_wall();
+  for (;;) {
+    struct pollfd end = {.fd = pipe_end, .events = POLLIN};
+    /* in short steps near the end: a timeout can be shorter than a tick */
+    if (poll(&end, 1, (int)fmin(TICK_MS, 1 + 1000 * (timeout - elapsed))) > 0) return ENDED;
+    double now = clock_wall();
+    elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
+    last = now;
+    if (!core_tick_goes_on(tick, report->fraction)) return STOPPED;
+    if (elapsed > timeout) return LATE;
+  }
+}
+
+static Status isolated_task_conclude(const Study *study, Report *report, Outcome outcome, int how,
+                                     double timeout, TaskResult *result) {
+  char message[256] = "";
+  if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
+  if (outcome == LATE)
+    snprintf(message, sizeof message,
+             "not finished within the %g s of --task-timeout (%.0f%% of its rounds done)", timeout,
+             100 * report->fraction);
+  else if (WIFSIGNALED(how))
+    snprintf(message, sizeof message, "its process was killed by signal %d (%s)", WTERMSIG(how),
+             strsignal(WTERMSIG(how)));
+  else if (WEXITSTATUS(how) != EXIT_SUCCESS)
+    snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
+  if (message[0]) return study_result_fail(study, message, result);
+  if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
+  isolated_task_copy_parts(study, false, report, result);
+  result->status = report->run_status;
+  return STATUS_OK;
+}
+
+static Status isolated_task_fork(const Study *study, const Task *task, const char *directory, double timeout,
+                                 Tick tick, Report *report, TaskResult *result) {
+  int ends[2], how = 0;
+  if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot create a pipe: %s", strerror(errno));
+  pid_t parent = getpid(), process = fork();
+  if (process == 0) {
+    close(ends[0]);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(EXIT_FAILURE);
+    report->status =
+        study_run_task(study, task, directory, (Tick){isolated_task_put_fraction, report}, result);
+    snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
+    isolated_task_copy_parts(study, true, report, result);
+    report->run_status = result->status;
+    _exit(EXIT_SUCCESS);
+  }
+  const int error = errno;
+  close(ends[1]);
+  if (process < 0) {
+    close(ends[0]);
+    return status_set(STATUS_INTERNAL, "cannot start a process for a task: %s", strerror(error));
+  }
+  const Outcome outcome = isolated_task_wait(ends[0], report, timeout, tick);
+  if (outcome != ENDED) kill(process, SIGKILL);
+  close(ends[0]);
+  while (waitpid(process, &how, 0) < 0 && errno == EINTR) continue;
+  return isolated_task_conclude(study, report, outcome, how, timeout, result);
+}
+
+/* Runs a task as study_run_task does, but in a separate process, so that one that hangs, crashes or uses up
+ * the memory harms no other. The process is forked from the rank, never calls MPI, and dies with the rank. If
+ * it is not done after `timeout` seconds (time during which the rank itself was suspended does not count), it
+ * is killed. A task whose process was killed or died is RUN_FAILED with a message. STATUS_STOPPED when
+ * `tick`, which is called about every 20 ms, returned false. */
+static Status isolated_task_run(const Study *study, const Task *task, const char *directory, double timeout,
+                                Tick tick, TaskResult *result) {
+  JournalPart parts[JOURNAL_PARTS];
+  size_t size = sizeof(Report) + (size_t)journal_list_payload(study, RUN_FAILED, result, parts);
+  Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (report == MAP_FAILED)
+    return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));
+  Status status = isolated_task_fork(study, task, directory, timeout, tick, report, result);
+  munmap(report, size);
+  return status;
+}
+
+/* ---- all tasks of this rank */
 
 /* Seconds that a running task may continue after a stop was requested: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
@@ -46,57 +165,15 @@ typedef struct {
   double stopped_at, polled_at; /* seconds; 0: not yet */
 } Runner;
 
-/* Choosing tasks. */
-
-/* Rates tasks by cost: the cost per run is the same in all blocks of a cell. */
-static Status tasks_rate_by_cost(Arena *memory, const Study *study, double **cost) {
-  double a_run = 0;
-  ALLOCATE(memory, *cost, study->task_count);
-  for (int i = 0; i < study->task_count; i++) {
-    Task task = study_task(study, i);
-    if (i % study->runs.blocks == 0) a_run = study->ops->cost(study, &task) / task.runs;
-    (*cost)[i] = a_run * task.runs;
-  }
-  return STATUS_OK;
-}
-
-/* Returns whether a task of this shard is in the wave of its setting: from the blocks seen to those wanted.
- * Large settings have already run. */
-static bool tasks_wave_has_task(const Runner *runner, const Adaptive *adaptive, int index) {
-  const Task task = study_task(runner->study, index);
-  const AdaptiveSetting *at = &adaptive->settings[task.setting];
-  int block = index % runner->study->runs.blocks;
-  if (study_task_is_large(runner->study, &task)) return false;
-  return index % runner->options->shards == runner->options->shard && block >= at->seen && block < at->wanted;
-}
-
-/* Lists the tasks of the wave that are not done. */
-static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
-  runner->count = 0;
-  for (int i = 0; i < runner->study->task_count; i++)
-    if (runner->state[i] == RUN_NOT_RUN && tasks_wave_has_task(runner, adaptive, i))
-      runner->list[runner->count++] = i;
-}
-
-/* Stopping and progress. */
-
-static void tasks_stop_all_ranks(Runner *runner) {
-  queue_stop(runner->queue);
-  queue_look(runner->queue);
-}
-
 static bool tasks_stop_is_asked(Runner *runner) {
   if (runner->stopped_at != 0) return true;
   const bool here = runner->options->stop();
-  if (here) tasks_stop_all_ranks(runner);
+  if (here) {
+    queue_stop(runner->queue);
+    queue_look(runner->queue); /* tells the other ranks at once */
+  }
   if (here || queue_is_stopped(runner->queue)) runner->stopped_at = clock_wall();
   return runner->stopped_at != 0;
-}
-
-/* Returns whether the time limit, or the grace period after a stop, is over. */
-static bool tasks_time_is_over(Runner *runner) {
-  return runner->options->time_left() <= 0 ||
-         (tasks_stop_is_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
 }
 
 static void tasks_show_progress(Runner *runner) {
@@ -123,7 +200,7 @@ static bool tasks_sync_is_due(const Runner *runner, double ahead) {
 }
 
 /* Serves the other ranks between rounds of a task and shows progress; returns false, to drop the task, when
- * its time is over. */
+ * the time limit, or the grace period after a stop, is over. */
 static bool tasks_tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
@@ -133,10 +210,9 @@ static bool tasks_tick(void *context, double fraction) {
   tasks_show_progress(runner);
   runner->polled_at =
       clock_wall(); /* where many processes compete for the cores, MPI's yielding alone takes longer */
-  return !tasks_time_is_over(runner);
+  return runner->options->time_left() > 0 &&
+         !(tasks_stop_is_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
 }
-
-/* Running. */
 
 /* Prints in one piece, since several ranks may print at once. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
@@ -160,35 +236,28 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
   free(line);
 }
 
-static Status tasks_simulate_task(Runner *runner, const Task *task, TaskResult *result) {
-  Tick ticker = {tasks_tick, runner};
-  double timeout = runner->options->task_timeout;
-  if (timeout > 0) return isolate_run_task(runner->study, task, runner->directory, timeout, ticker, result);
-  return study_run_task(runner->study, task, runner->directory, ticker, result);
-}
-
-/* Appends a result to the journal. Other ranks learn of a failure before this rank begins another task. */
-static Status tasks_journal_result(Runner *runner, const Task *task, const TaskResult *result,
-                                   double seconds) {
-  const bool failed = result->status == RUN_FAILED;
+/* Runs a task and appends its result to the journal. Other ranks learn of a failure before this rank begins
+ * another task. */
+static Status tasks_run_one(Runner *runner, int index) {
+  const Study *study = runner->study;
+  const Task task = study_task(study, index);
+  const Tick ticker = {tasks_tick, runner};
+  const double timeout = runner->options->task_timeout, start = clock_wall();
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(study, &task, &result));
+  TRY(finished_share(runner->finished, &task, &result));
+  TRY(timeout > 0 ? isolated_task_run(study, &task, runner->directory, timeout, ticker, &result)
+                  : study_run_task(study, &task, runner->directory, ticker, &result));
+  const double seconds = clock_wall() - start;
+  const bool failed = result.status == RUN_FAILED;
   if (runner->waiting_count == MOST_WAITING) TRY(tasks_sync_journal(runner));
-  TRY(journal_append(runner->journal, task, result));
+  TRY(journal_append(runner->journal, &task, &result));
   if (runner->waiting_count == 0) runner->waiting_since = clock_wall() - seconds;
-  runner->waiting[runner->waiting_count++] = (Waiting){task->index, failed, seconds};
+  runner->waiting[runner->waiting_count++] = (Waiting){index, failed, seconds};
   if (!failed) return STATUS_OK;
   TRY(tasks_sync_journal(runner));
-  tasks_report_failure(runner->study, runner->directory, task, result);
+  tasks_report_failure(study, runner->directory, &task, &result);
   return STATUS_OK;
-}
-
-static Status tasks_run_one(Runner *runner, int index) {
-  const Task listed = study_task(runner->study, index), *task = &listed;
-  double start = clock_wall();
-  SCOPED(TaskResult, result, study_result_destroy);
-  TRY(study_result_create(runner->study, task, &result));
-  TRY(finished_share(runner->finished, task, &result));
-  TRY(tasks_simulate_task(runner, task, &result));
-  return tasks_journal_result(runner, task, &result, clock_wall() - start);
 }
 
 static bool tasks_too_many_failed(const Runner *runner) {
@@ -216,20 +285,30 @@ static Status tasks_take_from_queue(Runner *runner) {
   return STATUS_OK;
 }
 
-/* Takes and runs tasks until the work ends, in whatever way, and keeps what is done. */
-static Status tasks_run_until_empty(Runner *runner) {
-  Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
-  queue_look(runner->queue);
-  return status == STATUS_OK ? kept : status;
+/* Lists the tasks of this shard that are in the wave of their setting, from the blocks seen to those wanted,
+ * and are not done. Large settings have already run. */
+static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
+  const Study *study = runner->study;
+  runner->count = 0;
+  for (int i = runner->options->shard; i < study->task_count; i += runner->options->shards) {
+    const Task task = study_task(study, i);
+    const AdaptiveSetting *at = &adaptive->settings[task.setting];
+    const int block = i % study->runs.blocks;
+    if (runner->state[i] == RUN_NOT_RUN && !study_task_is_large(study, &task) && block >= at->seen &&
+        block < at->wanted)
+      runner->list[runner->count++] = i;
+  }
 }
 
-/* Runs the tasks of one wave. Collective. */
+/* Runs the tasks of one wave until the work ends, in whatever way, and keeps what is done. Collective. */
 static Status tasks_run_wave(const Parallel *parallel, Runner *runner) {
   TasksOutcome *outcome = runner->outcome;
   TRY(queue_create(parallel, runner->study, worklist_groups(parallel->size), runner->count, runner->list,
                    runner->cost, &runner->queue));
   runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
-  Status status = parallel_agree(parallel, tasks_run_until_empty(runner));
+  Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
+  queue_look(runner->queue);
+  status = parallel_agree(parallel, status == STATUS_OK ? kept : status);
   const QueueState state = queue_look(runner->queue);
   const int64_t ended = state.done + state.failed;
   outcome->failed += state.failed;
@@ -259,10 +338,15 @@ static Status tasks_run_waves(const Parallel *parallel, Runner *runner, Adaptive
 
 static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
-  ALLOCATE_ARRAYS(memory, study->task_count, runner->state, runner->list);
-  for (int i = 0; i < study->task_count; i++) /* failed tasks are tried again */
+  double a_run = 0; /* cost, the same in all blocks of a cell */
+  ALLOCATE_ARRAYS(memory, study->task_count, runner->state, runner->list, runner->cost);
+  for (int i = 0; i < study->task_count; i++) {
+    const Task task = study_task(study, i);
+    if (i % study->runs.blocks == 0) a_run = study->ops->cost(study, &task) / task.runs;
+    runner->cost[i] = a_run * task.runs;
+    /* Failed tasks are tried again. */
     runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
-  TRY(tasks_rate_by_cost(memory, study, &runner->cost));
+  }
   TRY(journal_create(memory, runner->directory, study, &runner->journal));
   return parallel_adaptive_create(memory, runner->finished, adaptive);
 }
