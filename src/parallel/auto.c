@@ -35,21 +35,18 @@ static void auto_mean_and_error(int n, const double *x, double *mean, double *er
   *error = sqrt(square / (n - 1) / n);
 }
 
-/* Averages score[count, repeats, tasks] over repeats, in place: score[count, tasks]. */
-static void auto_average_repeats(size_t count, size_t repeats, size_t tasks, double *score) {
-  for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < tasks; k++) {
-      double sum = 0;
-      for (size_t r = 0; r < repeats; r++) sum += score[(i * repeats + r) * tasks + k];
-      score[i * tasks + k] = sum / (double)repeats;
-    }
-}
-
-/* Chooses a candidate by score[CANDIDATES, sizes, tasks]; work[CANDIDATES + 1, tasks] is scratch. */
-static void auto_choose_by_score(const double *score, double *work, AutoChoice *out) {
+/* Chooses a candidate by score[CANDIDATES, sizes, repeats, tasks], which becomes [CANDIDATES, sizes, tasks],
+ * the averages over repeats; work[CANDIDATES + 1, tasks] is scratch. */
+static void auto_choose_by_score(size_t repeats, double *score, double *work, AutoChoice *out) {
   const size_t n = (size_t)out->tasks, sizes = (size_t)out->sizes;
   double unused, *difference = work + CANDIDATES * n;
   int best = 0;
+  for (size_t i = 0; i < CANDIDATES * sizes; i++)
+    for (size_t k = 0; k < n; k++) {
+      double sum = 0;
+      for (size_t r = 0; r < repeats; r++) sum += score[(i * repeats + r) * n + k];
+      score[i * n + k] = sum / (double)repeats;
+    }
   for (size_t c = 0; c < CANDIDATES; c++) {
     for (size_t s = 0; s < sizes; s++) {
       const double *own = score + (c * sizes + s) * n;
@@ -191,8 +188,7 @@ static Status auto_choose_across_ranks(Arena *memory, const Parallel *parallel, 
   ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
   TRY(auto_judge_across_ranks(memory, parallel, job, &theta, &tasks, &from, choice, fitted, score));
-  auto_average_repeats((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
-  if (parallel->rank == 0) auto_choose_by_score(score, work, choice);
+  if (parallel->rank == 0) auto_choose_by_score((size_t)repeats, score, work, choice);
   parallel_broadcast(choice, sizeof *choice);
   return STATUS_OK;
 }
@@ -223,36 +219,11 @@ Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, Aut
   return STATUS_OK;
 }
 
-static Status auto_put_table(const AutoChoice *choice, StoreFile *file) {
-  double scores[CANDIDATES * CANDIDATE_SIZES];
-  int axes[2];
-  for (int c = 0; c < CANDIDATES; c++)
-    memcpy(scores + c * choice->sizes, choice->score[c], (size_t)choice->sizes * sizeof *scores);
-  TRY(store_dimension(file, "auto_candidate", CANDIDATES, &axes[0]));
-  TRY(store_dimension(file, "auto_size", (size_t)choice->sizes, &axes[1]));
-  TRY(store_write(file, "auto_size", STORE_INT, 1, axes + 1,
-                  "observations of a held-out task before draws are scored; 0: half of its observations", "1",
-                  choice->size));
-  TRY(store_write(file, "auto_score", STORE_DOUBLE, 2, axes,
-                  choice->logs ? "mean energy score of predicted rewards of held-out tasks"
-                               : "mean energy score of posterior draws on held-out tasks",
-                  "1", scores));
-  TRY(store_write(file, "auto_ratio", STORE_DOUBLE, 1, axes,
-                  "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
-                  choice->ratio));
-  TRY(store_write(file, "auto_error", STORE_DOUBLE, 1, axes,
-                  "standard error of its difference to the lowest ratio, paired by task", "1",
-                  choice->error));
-  TRY(store_write(file, "auto_seconds_fit", STORE_DOUBLE, 1, axes, "CPU time of the fit", "s",
-                  choice->seconds_fit));
-  return store_write(file, "auto_seconds_draw", STORE_DOUBLE, 1, axes,
-                     "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s",
-                     choice->seconds_draw);
-}
-
 static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
+  double scores[CANDIDATES * CANDIDATE_SIZES];
   char names[256] = "";
   size_t used = 0;
+  int axes[2];
   TRY(prior_put(prior, file));
   for (int c = 0; c < CANDIDATES; c++)
     used += (size_t)snprintf(names + used, sizeof names - used, "%s%s with %s", c ? ", " : "",
@@ -260,7 +231,32 @@ static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, Stor
   TRY(store_text_attribute(file, NULL, "auto_candidates", names));
   TRY(store_int_attribute(file, "auto_chosen", choice->chosen));
   TRY(store_int_attribute(file, "auto_tasks", choice->tasks));
-  return auto_put_table(choice, file);
+  for (int c = 0; c < CANDIDATES; c++)
+    memcpy(scores + c * choice->sizes, choice->score[c], (size_t)choice->sizes * sizeof *scores);
+  TRY(store_dimension(file, "auto_candidate", CANDIDATES, &axes[0]));
+  TRY(store_dimension(file, "auto_size", (size_t)choice->sizes, &axes[1]));
+  TRY(store_write(file, "auto_size", STORE_INT, 1, axes + 1,
+                  "observations of a held-out task before draws are scored; 0: half of its observations", "1",
+                  choice->size));
+  const struct {
+    const char *name, *words, *units;
+    const double *values;
+  } columns[] = {{"auto_ratio",
+                  "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
+                  choice->ratio},
+                 {"auto_error", "standard error of its difference to the lowest ratio, paired by task", "1",
+                  choice->error},
+                 {"auto_seconds_fit", "CPU time of the fit", "s", choice->seconds_fit},
+                 {"auto_seconds_draw", "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s",
+                  choice->seconds_draw}};
+  TRY(store_write(file, "auto_score", STORE_DOUBLE, 2, axes,
+                  choice->logs ? "mean energy score of predicted rewards of held-out tasks"
+                               : "mean energy score of posterior draws on held-out tasks",
+                  "1", scores));
+  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+    TRY(store_write(file, columns[i].name, STORE_DOUBLE, 1, axes, columns[i].words, columns[i].units,
+                    columns[i].values));
+  return STATUS_OK;
 }
 
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path) {

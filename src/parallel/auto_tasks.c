@@ -98,19 +98,6 @@ static Status auto_tasks_halve_evidence(const double *entry, int k, double *work
   return STATUS_OK;
 }
 
-/* Deals the rows of each task in turn to what is observed and to what is predicted. */
-static void auto_tasks_halve_rows(const Logs *logs, int *seen, const AutoTasks *out) {
-  const size_t d = (size_t)out->d, n = (size_t)out->n;
-  for (int64_t r = 0; r < logs->observations; r++) {
-    const double *row = logs_row(logs, r);
-    const size_t task = (size_t)row[d + 1], place = (size_t)seen[task] / 2;
-    const bool test = seen[task]++ % 2;
-    if (place >= MOST_ROWS) continue;
-    for (size_t i = 0; i < d; i++) (test ? out->test : out->phi)[(place * d + i) * n + task] = row[i];
-    (test ? out->outcome : out->reward)[place * n + task] = row[d];
-  }
-}
-
 Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const PriorFit *fit,
                           AutoTasks *out) {
   SCRATCH_ARENA(scratch);
@@ -128,7 +115,15 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
   *rounds = logs_has_rows(logs) ? most : d;
   TRY(auto_tasks_allocate(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
   out->sizes = 1, out->size = rounds, out->predicted = true;
-  if (logs_has_rows(logs)) auto_tasks_halve_rows(logs, seen, out);
+  for (int64_t r = 0; r < logs->observations && logs_has_rows(logs); r++) {
+    const double *row = logs_row(logs, r);
+    const int task = (int)row[d + 1], place = seen[task] / 2;
+    const bool test = seen[task]++ % 2;
+    if (place >= MOST_ROWS) continue;
+    double *at = (test ? out->test : out->phi) + (size_t)place * (size_t)(d * n) + task;
+    for (int i = 0; i < d; i++) at[i * n] = row[i];
+    (test ? out->outcome : out->reward)[place * n + task] = row[d];
+  }
   for (int k = 0; k < n && !logs_has_rows(logs); k++)
     TRY(auto_tasks_halve_evidence(logs_task(logs, k), k, work, out));
   return STATUS_OK;
@@ -158,22 +153,6 @@ static bool auto_tasks_predict_test(const AutoTasks *self, int k, int t, const d
   return square > 0;
 }
 
-static Status auto_tasks_score_draws(const AutoTasks *self, const double *theta, double *score) {
-  SCRATCH_ARENA(scratch);
-  const size_t draws = (size_t)self->draws;
-  double *cloud, *truth;
-  ALLOCATE(&scratch, cloud, (size_t)self->tests * draws);
-  ALLOCATE(&scratch, truth, self->tests);
-  for (int k = 0; k < self->n; k++) {
-    int tests = 0;
-    for (int t = 0; t < self->tests; t++)
-      if (auto_tasks_predict_test(self, k, t, theta, cloud + (size_t)tests * draws))
-        truth[tests++] = self->outcome[t * self->n + k];
-    score[k] = tests > 0 ? metric_energy_score(tests, self->draws, cloud, truth) : 0;
-  }
-  return STATUS_OK;
-}
-
 Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *name, bool *judged,
                         double *seconds, double *score) {
   SCRATCH_ARENA(scratch);
@@ -186,7 +165,7 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
   Sampler sampler;
   Config *options;
   History history;
-  double *theta;
+  double *theta, *cloud, *truth;
   int64_t *fallbacks;
   *judged = !sampler_misfit(method, prior, &self->likelihood, sizeof sentence, sentence);
   if (!*judged) return STATUS_OK;
@@ -197,6 +176,8 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
   TRY(history_reserve(&history, last));
   ALLOCATE(&scratch, theta, column * (size_t)draws);
   ALLOCATE(&scratch, fallbacks, n);
+  ALLOCATE(&scratch, cloud, (size_t)self->tests * (size_t)draws);
+  ALLOCATE(&scratch, truth, self->tests);
   for (int s = 0; s < self->sizes; s++) {
     for (int k = history.rounds; k < self->size[s]; k++)
       history_record(&history, NULL, self->phi + (size_t)k * column, self->reward + k * n);
@@ -204,7 +185,13 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
     const double start = clock_cpu();
     sampler_sample(&sampler, &history, rng, draws, theta, fallbacks);
     *seconds += (clock_cpu() - start) / (self->sizes * n * draws);
-    TRY(auto_tasks_score_draws(self, theta, score + (size_t)s * (size_t)n));
+    for (int k = 0; k < n; k++) {
+      int tests = 0;
+      for (int t = 0; t < self->tests; t++)
+        if (auto_tasks_predict_test(self, k, t, theta, cloud + tests * draws))
+          truth[tests++] = self->outcome[t * n + k];
+      score[s * n + k] = tests > 0 ? metric_energy_score(tests, draws, cloud, truth) : 0;
+    }
   }
   return STATUS_OK;
 }

@@ -58,18 +58,6 @@ static void scalapack_gram(const Dense *grid, double factor, const DenseMatrix *
           &FIRST, &FIRST, of_c.field);
 }
 
-/* Reads the diagonal entries of R that this rank holds: entry (j, j) has the same offset within its block in
- * both directions. */
-static void scalapack_read_diagonal(const Dense *grid, const DenseMatrix *a, double *diagonal) {
-  for (int j = 0; j < a->columns; j++) {
-    const int block = j / grid->block, rest = j % grid->block;
-    if (block % grid->grid_rows != grid->row || block % grid->grid_columns != grid->column) continue;
-    const int i = block / grid->grid_rows * grid->block + rest,
-              k = block / grid->grid_columns * grid->block + rest;
-    diagonal[j] = a->values[(size_t)k * (size_t)a->local_rows + (size_t)i];
-  }
-}
-
 static int scalapack_call_pdgeqrf(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
                                   int size) {
   int info;
@@ -102,7 +90,14 @@ static int scalapack_orthogonalise(const Dense *grid, DenseMatrix *a, double *di
   }
   work = tau + a->local_columns + 1;
   info = scalapack_call_pdgeqrf(a, &of_a, tau, work, size);
-  scalapack_read_diagonal(grid, a, diagonal);
+  for (int j = 0; j < a->columns; j++) {
+    const int block = j / grid->block, rest = j % grid->block;
+    if (block % grid->grid_rows != grid->row || block % grid->grid_columns != grid->column) continue;
+    /* Entry (j, j), which this rank holds, has the same offset within its block in both directions. */
+    const int i = block / grid->grid_rows * grid->block + rest,
+              k = block / grid->grid_columns * grid->block + rest;
+    diagonal[j] = a->values[(size_t)k * (size_t)a->local_rows + (size_t)i];
+  }
   if (info == 0) info = scalapack_call_pdorgqr(a, &of_a, tau, work, size);
   free(tau);
   return info;

@@ -28,59 +28,42 @@ Status parallel_adaptive_create(Arena *memory, Finished *finished, Adaptive *out
   return STATUS_OK;
 }
 
-/* Moments of finished tasks. */
-
-/* Reads values[runs] of the target's curve at the last point of the setting; NaN if the task failed or has
- * not run. STATUS_INPUT when it cannot be read. */
-static Status parallel_adaptive_read_task_values(const Adaptive *adaptive, const signed char *state,
-                                                 const Task *task, double *values) {
-  const Study *study = adaptive->study;
-  for (int b = 0; b < task->runs; b++) values[b] = NAN;
-  if (state[task->index] != RUN_OK) return STATUS_OK;
-  SCOPED(TaskResult, result, study_result_destroy);
-  TRY(study_result_create(study, task, &result));
-  TRY(finished_load(adaptive->finished, task, &result));
-  int last = study->ops->points(study->file->settings[task->setting]) - 1;
-  const double *curve =
-      result.curves + (size_t)study->target_curve * (size_t)task->runs * (size_t)study->points;
-  for (int b = 0; b < task->runs; b++) values[b] = curve[b * study->points + last];
-  return STATUS_OK;
-}
-
-static Moments parallel_adaptive_moments_of_runs(int runs, const double *values, const double *base) {
-  Moments moments = {0};
-  for (int b = 0; b < runs; b++) {
-    double value = values[b] - (base ? base[b] : 0);
-    if (!isnan(value)) moments = parallel_adaptive_moments_join(moments, (Moments){.n = 1, .mean = value});
-  }
-  return moments;
-}
-
-/* Computes the moments[policy_count] of one block. A task that cannot be read is an error if `strict`;
- * otherwise it is marked as not run. */
+/* Computes the moments[policy_count] of one block, of the target's curve at the last point of the setting. A
+ * task that cannot be read is an error if `strict`; otherwise it is marked as not run. */
 static Status parallel_adaptive_read_block(Adaptive *adaptive, signed char *state, int setting, int block,
                                            bool strict, Moments *moments) {
   SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
   double *values, *base;
-  int runs = study->blocks[block].runs;
+  const int runs = study->blocks[block].runs, last = study->ops->points(study->file->settings[setting]) - 1;
   ALLOCATE(&scratch, values, 2 * runs);
   base = values + runs;
   for (int p = 0; p < study->file->policy_count; p++) {
-    Task task = study_task(study, study_task_index(study, setting, p, block));
+    const Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    const Status status = parallel_adaptive_read_task_values(adaptive, state, &task, into);
-    if (status == STATUS_INPUT && strict) return status_set(STATUS_FILE, "%s", status_message());
-    if (status == STATUS_INPUT)
-      state[task.index] = RUN_NOT_RUN;
-    else
-      TRY(status);
-    moments[p] = parallel_adaptive_moments_of_runs(runs, into, study->target_paired && p > 0 ? base : NULL);
+    for (int b = 0; b < runs; b++) into[b] = NAN; /* if the task failed or has not run */
+    if (state[task.index] == RUN_OK) {
+      SCOPED(TaskResult, result, study_result_destroy);
+      TRY(study_result_create(study, &task, &result));
+      const Status status = finished_load(adaptive->finished, &task, &result);
+      if (status == STATUS_INPUT && strict) return status_set(STATUS_FILE, "%s", status_message());
+      if (status == STATUS_INPUT)
+        state[task.index] = RUN_NOT_RUN;
+      else
+        TRY(status);
+      const double *curve =
+          result.curves + (size_t)study->target_curve * (size_t)runs * (size_t)study->points;
+      for (int b = 0; b < runs && status == STATUS_OK; b++) into[b] = curve[b * study->points + last];
+    }
+    moments[p] = (Moments){0};
+    for (int b = 0; b < runs; b++) {
+      const double value = into[b] - (study->target_paired && p > 0 ? base[b] : 0);
+      if (!isnan(value))
+        moments[p] = parallel_adaptive_moments_join(moments[p], (Moments){.n = 1, .mean = value});
+    }
   }
   return STATUS_OK;
 }
-
-/* Decisions. */
 
 static bool parallel_adaptive_wave_is_finished(const Study *study, const signed char *state, int setting,
                                                int first, int end) {
@@ -124,30 +107,8 @@ static void parallel_adaptive_report_no_error(const Adaptive *adaptive, int sett
           study->target_paired ? study->file->policies[0].label : "");
 }
 
-/* Reads the new blocks of one setting, a share on each rank; if they are finished, rank 0 decides. */
-static Status parallel_adaptive_look_at_setting(const Parallel *parallel, signed char *state,
-                                                Adaptive *adaptive, int setting, bool strict) {
-  SCRATCH_ARENA(scratch);
-  const AdaptiveSetting *at = &adaptive->settings[setting];
-  const int policies = adaptive->study->file->policy_count, moments = (at->wanted - at->seen) * policies;
-  Status status = STATUS_OK;
-  Moments *wave;
-  ALLOCATE(&scratch, wave, moments);
-  for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
-    if ((k + setting) % parallel->size == parallel->rank)
-      status =
-          parallel_adaptive_read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
-  TRY(parallel_agree(parallel, status));
-  parallel_collect(parallel, wave, (size_t)moments * sizeof *wave);
-  if (!parallel_adaptive_wave_is_finished(adaptive->study, state, setting, at->seen, at->wanted) ||
-      parallel->rank > 0)
-    return STATUS_OK;
-  parallel_adaptive_decide_wave(adaptive, setting, wave);
-  if (strict && isnan(at->se)) parallel_adaptive_report_no_error(adaptive, setting);
-  return STATUS_OK;
-}
-
-/* Polls every setting once; *polled counts the settings whose wave had finished. */
+/* Polls every setting once; *polled counts the settings whose wave had finished. The new blocks of such a
+ * setting are read, a share on each rank; if they are still finished then, rank 0 decides. */
 static Status parallel_adaptive_poll_settings(const Parallel *parallel, signed char *state,
                                               Adaptive *adaptive, bool strict, int *polled) {
   const Study *study = adaptive->study;
@@ -155,8 +116,22 @@ static Status parallel_adaptive_poll_settings(const Parallel *parallel, signed c
   for (int s = 0; s < study->file->setting_count; s++) {
     const AdaptiveSetting *at = &adaptive->settings[s];
     if (at->ended || !parallel_adaptive_wave_is_finished(study, state, s, at->seen, at->wanted)) continue;
-    TRY(parallel_adaptive_look_at_setting(parallel, state, adaptive, s, strict));
+    SCRATCH_ARENA(scratch);
+    const int policies = study->file->policy_count, moments = (at->wanted - at->seen) * policies;
+    Status status = STATUS_OK;
+    Moments *wave;
+    ALLOCATE(&scratch, wave, moments);
+    for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
+      if ((k + s) % parallel->size == parallel->rank)
+        status =
+            parallel_adaptive_read_block(adaptive, state, s, k, strict, wave + (k - at->seen) * policies);
+    TRY(parallel_agree(parallel, status));
+    parallel_collect(parallel, wave, (size_t)moments * sizeof *wave);
     ++*polled;
+    if (parallel->rank > 0 || !parallel_adaptive_wave_is_finished(study, state, s, at->seen, at->wanted))
+      continue;
+    parallel_adaptive_decide_wave(adaptive, s, wave);
+    if (strict && isnan(at->se)) parallel_adaptive_report_no_error(adaptive, s);
   }
   if (parallel->size > 1)
     parallel_broadcast(adaptive->settings, (size_t)study->file->setting_count * sizeof *adaptive->settings);

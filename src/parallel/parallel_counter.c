@@ -17,40 +17,30 @@ static int parallel_counter_rank_of_host(const Counters *counters, int host) {
   return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
 }
 
-static bool parallel_counter_is_host(const Counters *counters, int rank) {
-  const int host = (int)((int64_t)rank * counters->hosts / counters->ranks);
-  return parallel_counter_rank_of_host(counters, host) == rank;
-}
-
-static void parallel_counter_open_window(int rank, int count, Counters *counters) {
+Status parallel_counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
+  Counters *counters = NULL;
+  ASSERT(hosts <= parallel->size);
+  Status status = memory_new((void **)&counters, 1, sizeof *counters);
+  if (status == STATUS_OK && parallel->size == 1)
+    status = memory_new((void **)&counters->alone, (size_t)count, sizeof *counters->alone);
+  status = parallel_agree(parallel, status);
+  *out = NULL;
+  if (status != STATUS_OK) {
+    free(counters);
+    return status;
+  }
+  *out = counters;
+  counters->ranks = parallel->size, counters->hosts = hosts;
+  if (counters->alone) return STATUS_OK;
   int64_t *values;
-  const int here = parallel_counter_is_host(counters, rank) ? count : 0;
+  const int host = (int)((int64_t)parallel->rank * hosts / parallel->size);
+  const int here = parallel_counter_rank_of_host(counters, host) == parallel->rank ? count : 0;
   MPI_Win_allocate(here * (MPI_Aint)sizeof *values, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values,
                    &counters->window);
   MPI_Win_lock_all(MPI_MODE_NOCHECK, counters->window);
   for (int i = 0; i < here; i++) values[i] = 0;
   MPI_Win_sync(counters->window);
   MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static Status parallel_counter_begin(const Parallel *parallel, int hosts, int count, Counters **out) {
-  ASSERT(hosts <= parallel->size);
-  NEW(*out, 1);
-  **out = (Counters){.ranks = parallel->size, .hosts = hosts};
-  if (parallel->size == 1) NEW((*out)->alone, count);
-  return STATUS_OK;
-}
-
-Status parallel_counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
-  Counters *counters = NULL;
-  const Status status = parallel_agree(parallel, parallel_counter_begin(parallel, hosts, count, &counters));
-  *out = NULL;
-  if (status != STATUS_OK) {
-    free(counters);
-    return status;
-  }
-  if (!counters->alone) parallel_counter_open_window(parallel->rank, count, counters);
-  *out = counters;
   return STATUS_OK;
 }
 

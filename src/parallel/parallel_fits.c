@@ -3,42 +3,35 @@
 #include "core/clock.h"
 #include "parallel/parallel_counter.h"
 
-static Status parallel_fits_allocate_parts(Arena *memory, Fit *fit) {
-  fit->parts = prior_parts(fit->family, fit->fit);
-  fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
-  ALLOCATE(memory, fit->values, (size_t)fit->parts * fit->part_size);
-  return STATUS_OK;
-}
-
-static Status parallel_fits_run_part(Fit *fit, int part) {
-  double start = clock_cpu(), *out = fit->values + (size_t)part * fit->part_size;
-  Status status = fit_source_part(&fit->source, fit->family, fit->fit, part, out);
-  fit->seconds += clock_cpu() - start;
-  return status;
-}
-
 /* Takes parts of all fits, in order, from the shared counter and fits them until none is left. */
 static Status parallel_fits_take_shared_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void),
                                               Progress *progress) {
-  int64_t total = 0;
+  int64_t total = 0, next;
   for (int f = 0; f < count; f++) total += fits[f].parts;
-  for (;;) {
-    int64_t next = parallel_counter_add(counters, 0, 1);
-    if (next >= total) return STATUS_OK;
+  while ((next = parallel_counter_add(counters, 0, 1)) < total) {
     progress_update(progress, (long)next, (long)total, (double)next / (double)total);
     if (stop && stop())
       return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
-    int f = 0;
-    while (next >= fits[f].parts) next -= fits[f++].parts;
-    TRY(parallel_fits_run_part(&fits[f], (int)next));
+    Fit *fit = fits;
+    while (next >= fit->parts) next -= fit++->parts;
+    const double start = clock_cpu();
+    TRY(fit_source_part(&fit->source, fit->family, fit->fit, (int)next,
+                        fit->values + (size_t)next * fit->part_size));
+    fit->seconds += clock_cpu() - start;
   }
+  return STATUS_OK;
 }
 
 Status parallel_fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                          Progress *progress) {
   Status status = STATUS_OK;
-  for (int f = 0; f < count && status == STATUS_OK; f++)
-    status = parallel_fits_allocate_parts(memory, &fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++) {
+    Fit *fit = &fits[f];
+    fit->parts = prior_parts(fit->family, fit->fit);
+    fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
+    status =
+        arena_new(memory, (void **)&fit->values, (size_t)fit->parts * fit->part_size, sizeof *fit->values);
+  }
   TRY(parallel_agree(parallel, status));
   Counters *counters;
   TRY(parallel_counter_create(parallel, 1, 1, &counters));

@@ -6,12 +6,12 @@
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 
-/* One prior to fit: its parts are spread over ranks, and the owner makes the prior of them. */
+/* One prior to fit: its parts are spread over ranks, and one rank makes the prior of them. */
 typedef struct {
   const PriorOps *family;
   const PriorFit *fit;
   FitSource source;
-  int parts, owner;
+  int parts;
   size_t part_size;
   double *values; /* [parts, part_size]; zero where another rank fitted */
   double seconds; /* CPU seconds spent here */
@@ -21,7 +21,7 @@ typedef struct {
  * work (STATUS_STOPPED). All ranks then have the values. Collective. */
 Status parallel_fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                          Progress *progress);
-/* Makes the prior of a fit, on its owner. */
+/* Makes the prior of a fit, on one rank. */
 Status parallel_fits_assemble(Arena *memory, const Fit *fit, Prior *out);
 /* Fits one prior to data that all ranks have; the result exists on rank 0 only. `stop` as above. Collective.
  */

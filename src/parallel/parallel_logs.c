@@ -51,21 +51,6 @@ static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
              : STATUS_OK;
 }
 
-/* Reads the prior so far; *found says whether there is one for state->of. STATUS_RESUME when it belongs to
- * something else, STATUS_FILE when somebody else wrote it; a damaged one is set aside and reported. */
-static Status fit_checkpoint_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state,
-                                  Prior *prior, bool *found) {
-  *found = false;
-  TRY(io_ownership_check_output(path));
-  if (io_ownership_of(AT_FDCWD, path) == OWNERSHIP_NOTHING) return STATUS_OK;
-  Status status = fit_checkpoint_read_state(path, state);
-  if (status == STATUS_OK) status = prior_load_own(memory, path, fit, prior);
-  *found = status == STATUS_OK;
-  if (status != STATUS_INPUT) return status;
-  fprintf(stderr, "%s; the file is set aside and the fit starts over\n", status_message());
-  return durable_set_aside(path);
-}
-
 /* Seconds of work that a kill may cost. What the sample has yielded is saved at once. */
 static const double SAVED_EVERY = 1;
 
@@ -111,14 +96,6 @@ static Status logs_shared_allocate(const Parallel *parallel, bool whole, Logs *l
   return STATUS_OK;
 }
 
-/* Sends a block from rank 0 to its owner. */
-static void ranks_send_logs_block(const Parallel *parallel, int owner, const Logs *logs, int block) {
-  const size_t bytes = logs_shared_block_size(logs) * sizeof(double);
-  if (owner == 0) return;
-  if (parallel->rank == 0) parallel_send(owner, logs->block[block], bytes);
-  if (parallel->rank == owner) parallel_receive(0, logs->block[block], bytes);
-}
-
 /* Shares rank 0's logs: all of them with all ranks, or with each rank its slices. The other ranks' are made
  * here. */
 static Status ranks_share_logs(const Parallel *parallel, Arena *memory, const Likelihood *likelihood,
@@ -135,12 +112,17 @@ static Status ranks_share_logs(const Parallel *parallel, Arena *memory, const Li
   }
   TRY(parallel_agree(parallel, status));
   const int blocks = logs_shared_blocks(logs);
-  for (int s = 0; s < EM_LOGS_SLICES; s++)
+  const size_t block_bytes = logs_shared_block_size(logs) * sizeof(double);
+  for (int s = 0; s < EM_LOGS_SLICES; s++) {
+    const int owner = em_logs_owner(s, parallel->size);
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
       if (whole)
-        parallel_broadcast(logs->block[b], logs_shared_block_size(logs) * sizeof(double));
-      else
-        ranks_send_logs_block(parallel, em_logs_owner(s, parallel->size), logs, b);
+        parallel_broadcast(logs->block[b], block_bytes);
+      else if (owner != 0 && parallel->rank == 0)
+        parallel_send(owner, logs->block[b], block_bytes);
+      else if (owner != 0 && parallel->rank == owner)
+        parallel_receive(0, logs->block[b], block_bytes);
+  }
   for (size_t r = 0; r < logs_shared_row_blocks(logs); r++)
     parallel_broadcast(logs->row_block[r], logs_shared_row_block_size(logs) * sizeof(double));
   return STATUS_OK;
@@ -169,10 +151,14 @@ static Status fit_checkpoint_save(Learning *self, const Mixture *mixture, double
   return STATUS_OK;
 }
 
-static Status fit_checkpoint_digest(const Learning *self, const PriorOps *family, char out[DIGEST_SIZE]) {
-  char *text = NULL, logs[DIGEST_SIZE];
-  size_t size = 0;
+/* Reads the prior so far on rank 0; *found says whether there is one for these logs and settings.
+ * STATUS_RESUME when it belongs to something else, STATUS_FILE when somebody else wrote it; a damaged one is
+ * set aside and reported. */
+static Status fit_checkpoint_read(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
   const Likelihood *likelihood = self->logs->likelihood;
+  char logs[DIGEST_SIZE];
+  SCOPED(char *, text, memory_free_text);
+  size_t size = 0;
   TRY(logs_digest(self->logs, logs));
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
@@ -181,23 +167,15 @@ static Status fit_checkpoint_digest(const Learning *self, const PriorOps *family
           (unsigned long long)self->fit->seed, LOGS_LEARN_SAMPLE, family->name);
   family->describe_fit(self->fit, stream);
   fclose(stream);
-  const Status status = digest_hex(text, size, out);
-  free(text);
-  return status;
-}
-
-/* Looks for a partial file on rank 0; all ranks then know whether there is one. */
-static Status fit_checkpoint_resume(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
-  Status status = STATUS_OK;
-  *found = false;
-  if (self->parallel->rank == 0) {
-    status = fit_checkpoint_digest(self, family, self->state.of);
-    if (status == STATUS_OK)
-      status = fit_checkpoint_read(memory, self->partial, self->fit, &self->state, &self->prior, found);
-  }
-  TRY(parallel_agree(self->parallel, status));
-  parallel_broadcast(found, sizeof *found);
-  return STATUS_OK;
+  TRY(digest_hex(text, size, self->state.of));
+  TRY(io_ownership_check_output(self->partial));
+  if (io_ownership_of(AT_FDCWD, self->partial) == OWNERSHIP_NOTHING) return STATUS_OK;
+  Status status = fit_checkpoint_read_state(self->partial, &self->state);
+  if (status == STATUS_OK) status = prior_load_own(memory, self->partial, self->fit, &self->prior);
+  *found = status == STATUS_OK;
+  if (status != STATUS_INPUT) return status;
+  fprintf(stderr, "%s; the file is set aside and the fit starts over\n", status_message());
+  return durable_set_aside(self->partial);
 }
 
 /* ---- EM over all tasks */
@@ -222,19 +200,7 @@ static Status ranks_share_mixture(Arena *memory, const Learning *self, Mixture *
   return mixture_prepare(mixture);
 }
 
-/* Makes one iteration, from theta to theta, so that the kept mixture is all that the next one needs. */
-static Status ranks_iterate_em(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
-                               Mixture *mixture, double *likelihood) {
-  const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
-                   .run = self->fit->replicate,
-                   .round = (uint32_t)self->state.iterations};
-  TRY(mixture_standardise(mixture, frame->shift, frame->scale));
-  TRY(em_step(&items->data, plan, rng, mixture, likelihood));
-  TRY(mixture_transform(mixture, frame->shift, frame->scale));
-  self->state.iterations++;
-  return STATUS_OK;
-}
-
+/* Iterates from theta to theta, so that the kept mixture is all that the next iteration needs. */
 static Status ranks_converge_em(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
                                 Mixture *mixture) {
   Progress progress =
@@ -242,7 +208,13 @@ static Status ranks_converge_em(Learning *self, const LogsFrame *frame, EmLogs *
   LogsState *state = &self->state;
   while (!state->converged) {
     double likelihood;
-    TRY(ranks_iterate_em(self, frame, items, plan, mixture, &likelihood));
+    const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
+                     .run = self->fit->replicate,
+                     .round = (uint32_t)state->iterations};
+    TRY(mixture_standardise(mixture, frame->shift, frame->scale));
+    TRY(em_step(&items->data, plan, rng, mixture, &likelihood));
+    TRY(mixture_transform(mixture, frame->shift, frame->scale));
+    state->iterations++;
     state->converged =
         em_has_converged(plan, state->likelihood, likelihood) || state->iterations == plan->most_iterations;
     state->likelihood = likelihood;
@@ -295,7 +267,10 @@ Status parallel_logs_sample(Arena *memory, const Parallel *parallel, const Logs 
 /* Learns the mixture of all tasks, into rank 0's self->prior and every rank's *mixture. */
 static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
                                   double *noise, bool *resumed) {
-  TRY(fit_checkpoint_resume(memory, self, family, resumed));
+  TRY(parallel_agree(self->parallel, self->parallel->rank == 0
+                                         ? fit_checkpoint_read(memory, self, family, resumed)
+                                         : STATUS_OK));
+  parallel_broadcast(resumed, sizeof *resumed);
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "learning the prior");
@@ -311,19 +286,6 @@ static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps 
   TRY(parallel_agree(self->parallel, fit_checkpoint_save(self, mixture, *noise * *noise)));
   parallel_broadcast(&self->state, sizeof self->state);
   return self->state.converged ? STATUS_OK : ranks_refine_mixture(memory, self, mixture, noise);
-}
-
-static Status ranks_learn_networks(Arena *memory, const Learning *self, const PriorOps *family,
-                                   const Mixture *mixture, double noise, Prior *out) {
-  SCRATCH_ARENA(scratch);
-  Samples samples;
-  Status status = logs_draws(&scratch, self->sample, self->fit, mixture, noise, &samples);
-  status = parallel_agree(self->parallel, status);
-  if (status == STATUS_OK)
-    status = parallel_fits_run_one(memory, self->parallel, family, self->fit,
-                                   &(FitSource){.samples = &samples}, PROGRESS_AUTO, NULL, out);
-  if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
-  return status;
 }
 
 Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family,
@@ -347,8 +309,13 @@ Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorO
   learned->iterations = self.state.iterations;
   *out = self.prior;
   if (!family->fit_logs_part) {
+    SCRATCH_ARENA(scratch);
+    Samples samples;
+    TRY(parallel_agree(parallel, logs_draws(&scratch, &sample, fit, &mixture, noise, &samples)));
+    TRY(parallel_fits_run_one(memory, parallel, family, fit, &(FitSource){.samples = &samples}, PROGRESS_AUTO,
+                              NULL, out));
+    if (parallel->rank == 0) out->noise = noise;
     learned->networks_from = sample.tasks;
-    TRY(ranks_learn_networks(memory, &self, family, &mixture, noise, out));
   }
   out->seconds_fit = parallel_sum(clock_cpu() - start);
   return STATUS_OK;

@@ -70,23 +70,6 @@ static Status parallel_prepare_list_needs(Arena *memory, const Study *study, int
   return STATUS_OK;
 }
 
-/* Adds the bases, as needs of their own; needs[2 count]. */
-static void parallel_prepare_add_bases(int *count, Need *needs) {
-  for (int i = 0, own = *count; i < own; i++)
-    if (needs[i].has_base) needs[(*count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
-  parallel_prepare_sort_needs(count, needs);
-}
-
-/* Returns whether a fitted prior exists. A damaged one is set aside, to be fitted again. */
-static bool parallel_prepare_prior_is_present(const char *path) {
-  SCOPED(StoreFile *, file, store_close);
-  if (access(path, R_OK) != 0) return false;
-  if (store_open_own(path, &file) != STATUS_INPUT)
-    return true; /* whatever else is wrong with it is reported when it is loaded */
-  fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
-  return durable_set_aside(path) != STATUS_OK;
-}
-
 /* Reports the first prior that fails its own check, and how many others do. A prior that cannot be read is
  * reported by the tasks. */
 static void parallel_prepare_note_doubts(int count, const Need *needs, const char *directory) {
@@ -108,7 +91,8 @@ static void parallel_prepare_note_doubts(int count, const Need *needs, const cha
   if (doubted > 0) fputc('\n', stderr);
 }
 
-/* Drops the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
+/* Drops the needs that DIR/priors has already; a damaged prior there is set aside, to be fitted again. Rank 0
+ * checks, so that all ranks agree. */
 static Status parallel_prepare_drop_present(const Parallel *parallel, const char *directory, int *count,
                                             Need *needs) {
   SCRATCH_ARENA(scratch);
@@ -119,7 +103,13 @@ static Status parallel_prepare_drop_present(const Parallel *parallel, const char
     present[i] = needs[i].belief.kind == BELIEF_FILE;
     if (present[i]) continue;
     study_belief_path(&needs[i].belief, directory, sizeof path, path);
-    present[i] = parallel_prepare_prior_is_present(path);
+    if (access(path, R_OK) != 0) continue;
+    SCOPED(StoreFile *, file, store_close);
+    present[i] =
+        store_open_own(path, &file) != STATUS_INPUT; /* other faults are reported when it is loaded */
+    if (present[i]) continue;
+    fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
+    present[i] = durable_set_aside(path) != STATUS_OK;
   }
   parallel_broadcast(present, (size_t)*count);
   int kept = 0;
@@ -141,34 +131,31 @@ static Status parallel_prepare_need_data(Arena *memory, const Study *study, cons
   return study_fit_data_create(memory, &need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
-static Status parallel_prepare_save_prior(const Need *need, const Fit *fit, const char *directory) {
-  SCRATCH_ARENA(scratch);
-  char path[4096];
-  Prior prior;
-  study_belief_path(&need->belief, directory, sizeof path, path);
-  TRY(parallel_fits_assemble(&scratch, fit, &prior));
-  return prior_save(&prior, path);
-}
-
-/* Fits a wave of priors together; each is written by its owner. Collective. */
+/* Fits a wave of priors together; each is assembled and written by one rank. Collective. */
 static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study, const char *directory,
-                                   int count, const Need *needs, bool (*stop)(void), Progress *progress) {
+                                   int count, const Need *needs, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
+  Progress silent = {.shown = false};
   Fit *fits;
   ALLOCATE(&scratch, fits, count);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     double base_seconds = 0;
-    fits[i] =
-        (Fit){.family = needs[i].belief.family, .fit = &needs[i].belief.fit, .owner = i % parallel->size};
+    fits[i] = (Fit){.family = needs[i].belief.family, .fit = &needs[i].belief.fit};
     status =
         parallel_prepare_need_data(&scratch, study, &needs[i], directory, &fits[i].source, &base_seconds);
     if (parallel->rank == 0) fits[i].seconds = base_seconds;
   }
   status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = parallel_fits_run(&scratch, parallel, count, fits, stop, progress);
-  for (int i = 0; i < count && status == STATUS_OK; i++)
-    if (fits[i].owner == parallel->rank) status = parallel_prepare_save_prior(&needs[i], &fits[i], directory);
+  if (status == STATUS_OK) status = parallel_fits_run(&scratch, parallel, count, fits, stop, &silent);
+  for (int i = parallel->rank; i < count && status == STATUS_OK; i += parallel->size) {
+    SCRATCH_ARENA(assembled);
+    char path[4096];
+    Prior prior;
+    study_belief_path(&needs[i].belief, directory, sizeof path, path);
+    status = parallel_fits_assemble(&assembled, &fits[i], &prior);
+    if (status == STATUS_OK) status = prior_save(&prior, path);
+  }
   return parallel_agree(parallel, status);
 }
 
@@ -195,16 +182,6 @@ static int parallel_prepare_count_parts(const Need *need) {
   return prior_parts(need->belief.family, &need->belief.fit);
 }
 
-/* Returns the end of a wave, which has enough priors to keep every rank busy until its end, and few enough
- * that a stop loses little. Bases end before the priors that need them begin. */
-static int parallel_prepare_wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
-  int end = first, parts = 0;
-  while (end < count && needs[end].has_base == needs[first].has_base &&
-         !parallel_prepare_need_is_auto(&needs[end]) && parts < 32 * parallel->size)
-    parts += parallel_prepare_count_parts(&needs[end++]);
-  return end;
-}
-
 /* Compares by the number of parts. A fit of one part cannot be shared, so it comes first: many small parts
  * then fill the end of the wave. */
 static int parallel_prepare_fewest_parts_first(const void *a, const void *b) {
@@ -212,38 +189,34 @@ static int parallel_prepare_fewest_parts_first(const void *a, const void *b) {
   return first != second ? first - second : parallel_prepare_compare_needs(a, b);
 }
 
-static Status ranks_fit_needed_priors(const Parallel *parallel, const Study *study, const char *directory,
-                                      ProgressMode mode, double share, bool (*stop)(void), int count,
-                                      Need *needs) {
-  Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
-  progress.share = share;
-  Progress silent = {.shown = false};
-  for (int first = 0; first < count;) {
-    int end = parallel_prepare_wave_end(parallel, first, count, needs);
-    qsort(needs + first, (size_t)(end - first), sizeof *needs, parallel_prepare_fewest_parts_first);
-    TRY(end > first
-            ? ranks_fit_prior_wave(parallel, study, directory, end - first, needs + first, stop, &silent)
-            : ranks_fit_auto_prior(parallel, study, directory, &needs[end++], stop));
-    progress_update(&progress, end, count, (double)end / count);
-    first = end;
-  }
-  if (count > 0) progress_end(&progress, count, count);
-  return STATUS_OK;
-}
-
 Status parallel_prepare_study(const Parallel *parallel, const Study *study, const char *directory,
                               ProgressMode mode, double share, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
-  Need *needs, *absent;
+  Need *needs = NULL, *absent;
   int count, left;
   TRY(parallel_agree(parallel, parallel_prepare_list_needs(&scratch, study, &count, &needs)));
   ALLOCATE(&scratch, absent, 2 * count);
   memcpy(absent, needs, (size_t)count * sizeof *absent);
   left = count;
   TRY(parallel_prepare_drop_present(parallel, directory, &left, absent));
-  parallel_prepare_add_bases(&left, absent);
+  for (int i = 0, own = left; i < own; i++)
+    if (absent[i].has_base) absent[left++] = (Need){.belief = absent[i].base, .setting = absent[i].setting};
+  parallel_prepare_sort_needs(&left, absent);
   TRY(parallel_prepare_drop_present(parallel, directory, &left, absent)); /* bases may be there already */
-  TRY(ranks_fit_needed_priors(parallel, study, directory, mode, share, stop, left, absent));
+  Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
+  progress.share = share;
+  for (int first = 0, end = 0, parts = 0; first < left; first = end, parts = 0) {
+    /* A wave has enough priors to keep every rank busy until its end, and few enough that a stop loses
+     * little. Bases end before the priors that need them begin. */
+    while (end < left && absent[end].has_base == absent[first].has_base &&
+           !parallel_prepare_need_is_auto(&absent[end]) && parts < 32 * parallel->size)
+      parts += parallel_prepare_count_parts(&absent[end++]);
+    qsort(absent + first, (size_t)(end - first), sizeof *absent, parallel_prepare_fewest_parts_first);
+    TRY(end > first ? ranks_fit_prior_wave(parallel, study, directory, end - first, absent + first, stop)
+                    : ranks_fit_auto_prior(parallel, study, directory, &absent[end++], stop));
+    progress_update(&progress, end, left, (double)end / left);
+  }
+  if (left > 0) progress_end(&progress, left, left);
   if (parallel->rank == 0) parallel_prepare_note_doubts(count, needs, directory);
   return STATUS_OK;
 }

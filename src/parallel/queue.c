@@ -151,16 +151,14 @@ void queue_destroy(Queue *queue) {
   free(queue);
 }
 
-static double queue_seconds_since(double seen) { return clock_wall() - seen; }
-
 /* Takes tasks of the group's share. The line is chosen by what earlier trips reported; the trip that takes
  * the tickets also brings news. Returns false when nothing is left. */
 static bool queue_take_batch(Queue *queue) {
   for (int l; (l = worklist_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
     const int wanted = worklist_batch(queue->lines, queue->known, l, queue->group_ranks);
     queue_line_counters(queue->change, l)[TAKEN] = wanted;
-    queue_exchange_counters(queue, queue_seconds_since(queue->seen_whole) >= ASK_ALONG,
-                            queue_seconds_since(queue->seen_lines) >= ASK_AGAIN);
+    queue_exchange_counters(queue, clock_wall() - queue->seen_whole >= ASK_ALONG,
+                            clock_wall() - queue->seen_lines >= ASK_AGAIN);
     const int64_t first = queue_line_counters(queue->now, l)[TAKEN] - wanted;
     const int64_t got =
         worklist_part(queue->line[l].count, queue_group_in_turn(queue), queue->groups) - first;
@@ -204,7 +202,7 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
 void queue_stop(Queue *queue) { queue->change[STOP]++; }
 
 bool queue_is_stopped(Queue *queue) {
-  if (queue_seconds_since(queue->seen_whole) >= ASK_AGAIN) queue_exchange_counters(queue, true, false);
+  if (clock_wall() - queue->seen_whole >= ASK_AGAIN) queue_exchange_counters(queue, true, false);
   return queue->now[STOP] > 0;
 }
 

@@ -19,15 +19,6 @@ typedef struct {
   double *scratch; /* [most] */
 } RaceState;
 
-static Status race_state_create(Arena *memory, const Race *race, RaceState *out) {
-  const size_t policies = (size_t)race->study->file->policy_count, most = (size_t)race->most;
-  *out = (RaceState){.race = race, .policies = race->study->file->policy_count};
-  ALLOCATE_ARRAYS(memory, policies, out->out, out->seconds);
-  ALLOCATE(memory, out->regret, policies * most);
-  ALLOCATE(memory, out->scratch, most);
-  return STATUS_OK;
-}
-
 static double *race_regret_of_policy(const RaceState *state, int policy) {
   return state->regret + (size_t)policy * (size_t)state->race->most;
 }
@@ -69,29 +60,25 @@ static Status race_run_wave_on_ranks(const Parallel *parallel, RaceState *state,
   return STATUS_OK;
 }
 
-static void race_summarise_policy(RaceState *state, int policy, RaceResult *result) {
-  const int n = state->runs;
-  double counted;
-  result->runs = n;
-  reduce_cell_mean(n, 1, race_regret_of_policy(state, policy), NULL, &result->mean, &result->se, &counted);
-  if (counted < n) result->mean = INFINITY; /* a regret that is not a number is never the least */
-  result->seconds = state->seconds[policy] / n;
-  memcpy(state->scratch, race_regret_of_policy(state, policy), (size_t)n * sizeof *state->scratch);
-  quantile_sort(n, state->scratch);
-  result->tail = state->scratch[(int)ceil(0.95 * n) - 1];
-  result->largest = state->scratch[n - 1];
-}
-
-/* Returns the policy of least regret, and finds whether it is known well enough; policies that are worse
- * leave. */
+/* Summarises the policies still in the race and returns the one of least regret, and finds whether it is
+ * known well enough; policies that are worse leave. */
 static int race_judge_policies(RaceState *state, RaceResult *results, bool *known) {
   const double z = state->policies > 1 ? special_upper_quantile(RISK / (state->policies - 1)) : 0;
   double counted;
   int best = -1;
   for (int p = 0; p < state->policies; p++) {
+    const int n = state->runs;
+    RaceResult *result = &results[p];
     if (state->out[p]) continue;
-    race_summarise_policy(state, p, &results[p]);
-    if (best < 0 || results[p].mean < results[best].mean) best = p;
+    result->runs = n;
+    reduce_cell_mean(n, 1, race_regret_of_policy(state, p), NULL, &result->mean, &result->se, &counted);
+    if (counted < n) result->mean = INFINITY; /* a regret that is not a number is never the least */
+    result->seconds = state->seconds[p] / n;
+    memcpy(state->scratch, race_regret_of_policy(state, p), (size_t)n * sizeof *state->scratch);
+    quantile_sort(n, state->scratch);
+    result->tail = state->scratch[(int)ceil(0.95 * n) - 1];
+    result->largest = state->scratch[n - 1];
+    if (best < 0 || result->mean < results[best].mean) best = p;
   }
   *known = true;
   for (int p = 0; p < state->policies; p++) {
@@ -108,8 +95,11 @@ static int race_judge_policies(RaceState *state, RaceResult *results, bool *know
 
 Status race_run(const Parallel *parallel, const Race *race, RaceResult *results, int *best, bool *known) {
   SCRATCH_ARENA(memory);
-  RaceState state;
-  TRY(race_state_create(&memory, race, &state));
+  const int policies = race->study->file->policy_count;
+  RaceState state = {.race = race, .policies = policies};
+  ALLOCATE_ARRAYS(&memory, policies, state.out, state.seconds);
+  ALLOCATE(&memory, state.regret, (size_t)policies * (size_t)race->most);
+  ALLOCATE(&memory, state.scratch, race->most);
   Progress progress = progress_begin(PROGRESS_AUTO, parallel->rank == 0, "simulating");
   for (int end = RACE_FIRST;; end *= 2) {
     if (end > race->most) end = race->most;
