@@ -43,34 +43,6 @@ static Status finished_note_record(void *context, const JournalRecord *record) {
   return STATUS_OK;
 }
 
-static Status finished_scan_journal(Finished *finished, int number, bool repair) {
-  FinishedJournal *journal = &finished->journal[number];
-  char path[PATH_SIZE];
-  Look look = {finished, number};
-  JournalScan scan = {
-      .record = finished_note_record, .context = &look, .repair = repair, .end = journal->end};
-  finished_journal_path(finished, number, path);
-  if (access(path, F_OK) != 0 && errno == ENOENT) {
-    journal->gone = true;
-    return STATUS_OK;
-  }
-  TRY(journal_scan(path, finished->study, &scan));
-  journal->end = scan.end, journal->rest = scan.rest, journal->damaged += scan.damaged;
-  return STATUS_OK;
-}
-
-static bool finished_knows_journal(const Finished *finished, const char *name) {
-  for (int i = 0; i < finished->journals; i++)
-    if (strcmp(finished->journal[i].name, name) == 0) return true;
-  return false;
-}
-
-static Status finished_add_journal(Finished *finished, const char *name) {
-  GROW(finished->memory, finished->journal, finished->journals);
-  strcpy(finished->journal[finished->journals++].name, name); /* our names have the same length */
-  return STATUS_OK;
-}
-
 static int finished_is_journal(const struct dirent *entry) {
   return parallel_folder_is_journal_name(entry->d_name);
 }
@@ -83,42 +55,43 @@ static Status finished_list_journals(Finished *finished) {
   const int count = scandir(path, &entries, finished_is_journal, alphasort);
   if (count < 0) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   Status status = STATUS_OK;
-  for (int i = 0; i < count; i++) {
-    if (status == STATUS_OK && !finished_knows_journal(finished, entries[i]->d_name))
-      status = finished_add_journal(finished, entries[i]->d_name);
+  for (int i = 0, known = finished->journals; i < count; i++) {
+    const char *name = entries[i]->d_name;
+    int same = 0;
+    while (same < known && strcmp(finished->journal[same].name, name) != 0) same++;
+    if (same == known && status == STATUS_OK) {
+      status = arena_grow(finished->memory, (void **)&finished->journal, (size_t)finished->journals,
+                          sizeof *finished->journal);
+      if (status == STATUS_OK)
+        strcpy(finished->journal[finished->journals++].name, name); /* our names have the same length */
+    }
     free(entries[i]);
   }
   free(entries);
   return status;
 }
 
-static Status finished_scan_all_journals(Finished *finished, bool repair) {
+static Status finished_scan_journals(Finished *finished, bool repair) {
   const double begin = clock_wall();
   TRY(finished_list_journals(finished));
-  for (int i = 0; i < finished->journals; i++)
-    if (!finished->journal[i].gone) TRY(finished_scan_journal(finished, i, repair));
+  for (int i = 0; i < finished->journals; i++) {
+    FinishedJournal *journal = &finished->journal[i];
+    char path[PATH_SIZE];
+    Look look = {finished, i};
+    JournalScan scan = {
+        .record = finished_note_record, .context = &look, .repair = repair, .end = journal->end};
+    finished_journal_path(finished, i, path);
+    journal->gone = journal->gone || (access(path, F_OK) != 0 && errno == ENOENT);
+    if (journal->gone) continue;
+    TRY(journal_scan(path, finished->study, &scan));
+    journal->end = scan.end, journal->rest = scan.rest, journal->damaged += scan.damaged;
+  }
   finished->looked_at = clock_wall();
   finished->look_seconds = finished->looked_at - begin;
   return STATUS_OK;
 }
 
-Status finished_look(Finished *finished) { return finished_scan_all_journals(finished, false); }
-
-/* Reports repairs. A journal in which nothing can be read is set aside (as NAME.bad, replacing nothing). */
-static Status finished_report_repairs(const Finished *finished) {
-  for (int i = 0; i < finished->journals; i++) {
-    const FinishedJournal *journal = &finished->journal[i];
-    char path[PATH_SIZE];
-    if (journal->damaged == 0 && journal->rest == 0) continue;
-    finished_journal_path(finished, i, path);
-    fprintf(stderr, "%s: %s; lost tasks run again\n", path,
-            journal->end == 0       ? "no record can be read, so the file is set aside"
-            : journal->damaged == 0 ? "its last record is torn and is dropped"
-                                    : "damaged records are dropped");
-    if (journal->end == 0) TRY(durable_set_aside(path));
-  }
-  return STATUS_OK;
-}
+Status finished_look(Finished *finished) { return finished_scan_journals(finished, false); }
 
 static Status finished_tasks_create(Arena *memory, const char *directory, const Study *study, Finished *out) {
   *out = (Finished){
@@ -131,8 +104,19 @@ static Status finished_tasks_create(Arena *memory, const char *directory, const 
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out) {
   TRY(finished_tasks_create(memory, directory, study, out));
   TRY(parallel_folder_check(directory));
-  TRY(finished_scan_all_journals(out, repair));
-  return repair ? finished_report_repairs(out) : STATUS_OK;
+  TRY(finished_scan_journals(out, repair));
+  for (int i = 0; i < out->journals && repair; i++) {
+    const FinishedJournal *journal = &out->journal[i];
+    char path[PATH_SIZE];
+    if (journal->damaged == 0 && journal->rest == 0) continue;
+    finished_journal_path(out, i, path);
+    fprintf(stderr, "%s: %s; lost tasks run again\n", path,
+            journal->end == 0       ? "no record can be read, so the file is set aside"
+            : journal->damaged == 0 ? "its last record is torn and is dropped"
+                                    : "damaged records are dropped");
+    if (journal->end == 0) TRY(durable_set_aside(path)); /* as NAME.bad, replacing nothing */
+  }
+  return STATUS_OK;
 }
 
 void finished_close(Finished *finished) {
@@ -205,7 +189,7 @@ static Status finished_load_record(Finished *finished, const FinishedPlace *plac
     finished->open[slot] = -1;
     if (access(path, F_OK) != 0 && errno == ENOENT)
       return status_set(STATUS_INPUT, "%s is gone: task %d cannot be read", path, task->index);
-    TRY(journal_open(path, &finished->file[slot]));
+    TRY(journal_open(path, false, &finished->file[slot]));
     finished->open[slot] = place->journal;
   }
   return journal_load(finished->file[slot], path, finished->study, task, place->at, result);

@@ -6,24 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Refuses results of another study, and says which key has changed since they were written. */
-static Status former_results_check_study(StoreFile *file, const Study *study) {
+/* Reads the outcomes in an open file of results. Refuses those of another study, and says which key has
+ * changed since they were written. */
+static Status former_read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
   SCOPED(char *, sha, memory_free_text);
   SCOPED(char *, config, memory_free_text);
   char difference[1024] = "its configuration differs";
+  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
   if (!store_has_attribute(file, "config_sha256"))
     return status_set(STATUS_FILE, "%s is not a results file; move it away or use another folder",
                       store_path(file));
   TRY(store_get_text_attribute(file, "config_sha256", &sha));
-  if (strcmp(sha, study->file->sha256) == 0) return STATUS_OK;
-  TRY(store_get_text_attribute(file, "config", &config));
-  config_first_difference(config, study->file->resolved, sizeof difference, difference);
-  return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
-}
-
-static Status former_results_read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
-  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
-  TRY(former_results_check_study(file, study));
+  if (strcmp(sha, study->file->sha256) != 0) {
+    TRY(store_get_text_attribute(file, "config", &config));
+    config_first_difference(config, study->file->resolved, sizeof difference, difference);
+    return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
+  }
   TRY(store_shape(file, "status", 3, shape));
   ALLOCATE(memory, out->status, shape[0] * shape[1] * shape[2]);
   TRY(store_get_bytes(file, "status", out->status));
@@ -40,7 +38,7 @@ Status former_read(Arena *memory, const char *directory, const Study *study, For
   TRY(parallel_folder_make_room(directory, "results.nc", study->file->sha256));
   if (access(path, F_OK) != 0) return STATUS_OK;
   Status status = store_open(path, &file);
-  if (status == STATUS_OK) status = former_results_read_status(memory, file, study, out);
+  if (status == STATUS_OK) status = former_read_status(memory, file, study, out);
   if (status != STATUS_INPUT) return status;
   fprintf(stderr, "%s; the file is set aside\n", status_message());
   return durable_set_aside(path);

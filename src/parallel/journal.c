@@ -154,12 +154,10 @@ static Status journal_read_bytes(int file, const char *path, int64_t at, void *b
   return STATUS_OK;
 }
 
-static Status journal_open_file(const char *path, int flags, int *file) {
-  *file = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+Status journal_open(const char *path, bool repair, int *file) {
+  *file = open(path, (repair ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   return *file >= 0 ? STATUS_OK : journal_cannot_read(path);
 }
-
-Status journal_open(const char *path, int *file) { return journal_open_file(path, O_RDONLY, file); }
 
 /* Finds the first whole header in [from, size) of a file; *at is `size` when there is none. */
 static Status journal_find_header(int file, const char *path, int64_t from, int64_t size, int64_t *at) {
@@ -196,37 +194,34 @@ static Status journal_void_bytes(int file, const char *path, const Study *study,
              : journal_cannot_write(path);
 }
 
-/* Passes one whole header on to the scan. */
-static Status journal_note_header(const char *path, const Study *study, const Header *header, int64_t at,
-                                  const JournalScan *scan) {
-  if (memcmp(header->study, study->file->sha256, sizeof header->study) != 0)
-    return status_set(STATUS_RESUME,
-                      "%s has finished tasks of another study; move it away, put study.yaml back as it was, "
-                      "or use another folder",
-                      path);
-  const JournalRecord record = {
-      .task = (int)header->task, .status = (RunStatus)header->status, .at = at, .finished = header->finished};
-  const bool counts = record.status != RUN_NOT_RUN && header->task >= 0 && header->task < study->task_count;
-  return counts ? scan->record(scan->context, &record) : STATUS_OK;
-}
-
+/* Reads the headers of an open journal of `size` bytes, and passes the whole ones on. */
 static Status journal_scan_file(int file, const char *path, const Study *study, int64_t size,
                                 JournalScan *scan) {
   Header header;
   while (scan->end + (int64_t)sizeof header <= size) {
     TRY(journal_read_bytes(file, path, scan->end, &header, sizeof header));
-    if (journal_header_is_whole(&header)) {
-      if (header.length > size - scan->end - (int64_t)sizeof header) break; /* torn, or being written */
-      TRY(journal_note_header(path, study, &header, scan->end, scan));
-      scan->end += (int64_t)sizeof header + header.length;
+    if (!journal_header_is_whole(&header)) {
+      int64_t next;
+      TRY(journal_find_header(file, path, scan->end + 1, size, &next));
+      if (next == size) break;
+      if (scan->repair) TRY(journal_void_bytes(file, path, study, scan->end, next));
+      scan->damaged++;
+      scan->end = next;
       continue;
     }
-    int64_t next;
-    TRY(journal_find_header(file, path, scan->end + 1, size, &next));
-    if (next == size) break;
-    if (scan->repair) TRY(journal_void_bytes(file, path, study, scan->end, next));
-    scan->damaged++;
-    scan->end = next;
+    if (header.length > size - scan->end - (int64_t)sizeof header) break; /* torn, or being written */
+    if (memcmp(header.study, study->file->sha256, sizeof header.study) != 0)
+      return status_set(STATUS_RESUME,
+                        "%s has finished tasks of another study; move it away, put study.yaml back as it "
+                        "was, or use another folder",
+                        path);
+    const JournalRecord record = {.task = (int)header.task,
+                                  .status = (RunStatus)header.status,
+                                  .at = scan->end,
+                                  .finished = header.finished};
+    if (record.status != RUN_NOT_RUN && header.task >= 0 && header.task < study->task_count)
+      TRY(scan->record(scan->context, &record));
+    scan->end += (int64_t)sizeof header + header.length;
   }
   scan->rest = size - scan->end;
   if (!scan->repair || scan->rest == 0 || scan->end == 0) return STATUS_OK;
@@ -236,7 +231,7 @@ static Status journal_scan_file(int file, const char *path, const Study *study, 
 Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
   int file;
   struct stat info;
-  TRY(journal_open_file(path, scan->repair ? O_RDWR : O_RDONLY, &file));
+  TRY(journal_open(path, scan->repair, &file));
   Status status = fstat(file, &info) == 0 ? STATUS_OK : journal_cannot_read(path);
   if (status == STATUS_OK) status = journal_scan_file(file, path, study, info.st_size, scan);
   close(file);

@@ -61,8 +61,9 @@ typedef struct {
  */
 Status journal_scan(const char *path, const Study *study, JournalScan *scan);
 
-/* Opens a journal for journal_load; the caller must call close(). STATUS_FILE when it cannot be read. */
-Status journal_open(const char *path, int *file);
+/* Opens a journal for journal_load, or to repair it; the caller must call close(). STATUS_FILE when it cannot
+ * be read. */
+Status journal_open(const char *path, bool repair, int *file);
 /* Reads the record at byte `at` of an open journal, which must be that of `task`, into `result`, which is
  * allocated. STATUS_INPUT when it is damaged. */
 Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,

@@ -50,18 +50,6 @@ static Status parallel_checkpoint_compare_study(const char *directory, const Stu
                     directory, difference);
 }
 
-/* Prepares the folder of a new or unfinished study, with everything that belongs in it. If several shards
- * begin at once, one of them writes the study. */
-static Status parallel_checkpoint_prepare_folder(const char *directory, const Study *study, bool exists) {
-  char path[PATH_SIZE];
-  snprintf(path, sizeof path, "%s/tasks", directory);
-  TRY(parallel_checkpoint_make_folder(path));
-  snprintf(path, sizeof path, "%s/priors", directory);
-  TRY(parallel_checkpoint_make_folder(path));
-  snprintf(path, sizeof path, "%s/study.yaml", directory);
-  return exists ? STATUS_OK : store_write_text(path, study->file->resolved, false);
-}
-
 /* Finds whether the folder holds a study. STATUS_FILE when it does but must not, and when it holds something
  * that this program must not touch. The search for work comes first, because a shard that begins meanwhile
  * writes the study before any work. */
@@ -99,20 +87,13 @@ static Status parallel_checkpoint_remove_study(const char *directory) {
   return status;
 }
 
-/* Checks that study.yaml, finished tasks and results in the folder are this study's own. `alone`: nobody else
- * is writing. */
-static Status parallel_checkpoint_check_own_files(const char *directory, const Study *study, bool alone) {
-  SCRATCH_ARENA(scratch);
-  Former former;
-  Finished finished;
-  TRY(parallel_checkpoint_compare_study(directory, study, false));
-  TRY(former_read(&scratch, directory, study, &former));
-  TRY(parallel_folder_make_room(directory, "prior_samples.nc", study->file->sha256));
-  return finished_open(&scratch, directory, study, alone, &finished);
-}
-
 Status parallel_checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                                 Lock **lock) {
+  SCRATCH_ARENA(scratch);
+  char path[PATH_SIZE];
+  const bool alone = shard < 0; /* nobody else is writing */
+  Former former;
+  Finished finished;
   bool exists;
   *lock = NULL;
   if (strlen(directory) > PATH_SIZE - 512) /* room for the names of files */
@@ -120,15 +101,24 @@ Status parallel_checkpoint_open(const char *directory, const Study *study, Check
   TRY(parallel_checkpoint_make_folder(directory));
   TRY(parallel_checkpoint_inspect_folder(directory, study, mode, &exists));
   TRY(io_lock_take(directory, shard, lock));
-  TRY(parallel_checkpoint_inspect_folder(
-      directory, study, mode, &exists)); /* another job may have come and gone while this one waited */
+  /* Another job may have come and gone while this one waited. */
+  TRY(parallel_checkpoint_inspect_folder(directory, study, mode, &exists));
   if (exists && mode == CHECKPOINT_OVERWRITE) {
     TRY(parallel_checkpoint_remove_study(directory));
     exists = false;
   }
-  TRY(parallel_checkpoint_prepare_folder(directory, study, exists));
-  TRY(parallel_checkpoint_check_own_files(directory, study, shard < 0));
-  if (shard < 0) parallel_folder_sweep(directory);
+  snprintf(path, sizeof path, "%s/tasks", directory);
+  TRY(parallel_checkpoint_make_folder(path));
+  snprintf(path, sizeof path, "%s/priors", directory);
+  TRY(parallel_checkpoint_make_folder(path));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  /* If several shards begin at once, one of them writes the study; the others must find their own. */
+  if (!exists) TRY(store_write_text(path, study->file->resolved, false));
+  TRY(parallel_checkpoint_compare_study(directory, study, false));
+  TRY(former_read(&scratch, directory, study, &former));
+  TRY(parallel_folder_make_room(directory, "prior_samples.nc", study->file->sha256));
+  TRY(finished_open(&scratch, directory, study, alone, &finished));
+  if (alone) parallel_folder_sweep(directory);
   return STATUS_OK;
 }
 

@@ -40,7 +40,7 @@ static bool parallel_folder_is_result_name(const char *name) {
   return strcmp(name, "results.nc") == 0 || strcmp(name, "prior_samples.nc") == 0;
 }
 
-/* Returns whether a name in DIR/events can be that of an event log (parallel/reduce_events.h). */
+/* Returns whether a name in DIR/events can be that of an event log (parallel/reduce_events.c). */
 static bool parallel_folder_is_event_log(const char *name) {
   const size_t length = strlen(name);
   return length > 3 && name[0] != '.' && strcmp(name + length - 3, ".nc") == 0;
@@ -64,16 +64,12 @@ static const Part parts[] = {{"tasks", parallel_folder_is_journal_name},
                              {".", parallel_folder_is_top_name}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static bool parallel_folder_is_temporary(const Part *part, const char *name) {
-  char of[NAME_MAX + 1];
-  return durable_is_temporary(name, sizeof of, of) && part->has(of);
-}
-
 /* Walking through the files with our names. */
 
 typedef struct {
   const char *directory;
   const Part *part;
+  bool temporary; /* visits the temporary files of killed jobs instead */
   int folder; /* the open part */
   const char *sha256; /* of the study, if needed */
   char *found; /* [PATH_SIZE], if needed */
@@ -91,8 +87,10 @@ static Status parallel_folder_walk_part(Walk *walk, Status (*visit)(const Walk *
   DIR *stream = walk->folder < 0 ? NULL : fdopendir(walk->folder);
   if (!stream) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   Status status = STATUS_OK;
+  char of[NAME_MAX + 1];
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
-    if (walk->part->has(entry->d_name) || parallel_folder_is_temporary(walk->part, entry->d_name))
+    if (walk->temporary ? durable_is_temporary(entry->d_name, sizeof of, of) && walk->part->has(of)
+                        : walk->part->has(entry->d_name))
       status = visit(walk, entry->d_name);
     else if (walk->part == parts && parallel_folder_is_old_task_name(entry->d_name))
       status = status_set(STATUS_RESUME,
@@ -119,8 +117,7 @@ static bool parallel_folder_file_is_regular(const Walk *walk, const char *name) 
 }
 
 static Status parallel_folder_check_regular(const Walk *walk, const char *name) {
-  if (parallel_folder_is_temporary(walk->part, name) || parallel_folder_file_is_regular(walk, name))
-    return STATUS_OK;
+  if (parallel_folder_file_is_regular(walk, name)) return STATUS_OK;
   return status_set(
       STATUS_FILE,
       "%s/%s/%s is a link or not a regular file, so it does not belong to the study; use another folder",
@@ -143,8 +140,7 @@ static bool parallel_folder_file_is_own(const Walk *walk, const char *name) {
 }
 
 static Status parallel_folder_check_own(const Walk *walk, const char *name) {
-  if (parallel_folder_is_temporary(walk->part, name) || parallel_folder_file_is_own(walk, name))
-    return STATUS_OK;
+  if (parallel_folder_file_is_own(walk, name)) return STATUS_OK;
   return status_set(STATUS_FILE,
                     "%s/%s/%s is damaged or does not belong to the study in this folder, and will not be "
                     "removed; move it away or use another folder",
@@ -152,23 +148,19 @@ static Status parallel_folder_check_own(const Walk *walk, const char *name) {
 }
 
 static Status parallel_folder_sweep_temporary(const Walk *walk, const char *name) {
-  if (parallel_folder_is_temporary(walk->part, name) && parallel_folder_file_is_regular(walk, name))
-    unlinkat(walk->folder, name, 0);
+  if (parallel_folder_file_is_regular(walk, name)) unlinkat(walk->folder, name, 0);
   return STATUS_OK;
 }
 
 /* Removes a file of the study unless it is study.yaml: while that exists, the rest is known to be the study's
  * own. */
 static Status parallel_folder_remove_own(const Walk *walk, const char *name) {
-  if (parallel_folder_is_temporary(walk->part, name)) return parallel_folder_sweep_temporary(walk, name);
   if (parallel_folder_is_study_name(name) || !parallel_folder_file_is_own(walk, name) ||
       unlinkat(walk->folder, name, 0) == 0)
     return STATUS_OK;
   return status_set(STATUS_FILE, "%s/%s/%s: cannot remove it: %s", walk->directory, walk->part->name, name,
                     strerror(errno));
 }
-
-/* Public functions. */
 
 Status parallel_folder_check(const char *directory) {
   return parallel_folder_walk_all_parts((Walk){.directory = directory}, parallel_folder_check_regular);
@@ -187,13 +179,15 @@ Status parallel_folder_remove_study(const char *directory, const char *sha256) {
   char path[PATH_SIZE];
   TRY(parallel_folder_walk_all_parts(walk, parallel_folder_check_own));
   TRY(parallel_folder_walk_all_parts(walk, parallel_folder_remove_own));
+  parallel_folder_sweep(directory);
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   if (unlink(path) == 0 || errno == ENOENT) return STATUS_OK;
   return status_set(STATUS_FILE, "%s: cannot remove it: %s", path, strerror(errno));
 }
 
 void parallel_folder_sweep(const char *directory) {
-  parallel_folder_walk_all_parts((Walk){.directory = directory}, parallel_folder_sweep_temporary);
+  parallel_folder_walk_all_parts((Walk){.directory = directory, .temporary = true},
+                                 parallel_folder_sweep_temporary);
 }
 
 Status parallel_folder_make_room(const char *directory, const char *name, const char *sha256) {
