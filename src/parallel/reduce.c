@@ -1,7 +1,6 @@
 #include "io/provenance.h"
 #include "parallel/parallel_adaptive.h"
 #include "parallel/parallel_folder.h"
-#include "parallel/reduce_events.h"
 #include "parallel/reduce_internal.h"
 #include "study/study.h"
 #include "study/study_belief.h"
@@ -24,32 +23,14 @@ static const PriorOps *reducer_learned_family(void) {
   return NULL;
 }
 
-/* Finds the first prior of that family in a setting (replicate 0); *found is false when it has none on
- * disk. */
-static Status reducer_find_learned_prior(Arena *memory, const Study *study, const Config *setting,
-                                         const Problem *problem, const char *directory, Prior *out,
-                                         bool *found) {
-  *found = false;
-  for (int p = 0; p < study->file->policy_count && !*found; p++) {
-    Belief belief;
-    char path[4096];
-    TRY(study_belief_create(setting, &study->file->policies[p], problem, 0, &belief));
-    if (belief.kind != BELIEF_FITTED || belief.family != reducer_learned_family()) continue;
-    study_belief_path(&belief, directory, sizeof path, path);
-    if (access(path, R_OK) != 0) continue;
-    *found = study_belief_prior(memory, &belief, problem, directory, out) == STATUS_OK;
-    if (!*found) fprintf(stderr, "thompson: %s; its samples are left out\n", status_message());
-  }
-  return STATUS_OK;
-}
-
 /* Transposes theta[d, SAMPLES] into out[sample, dim] of the file. */
 static void reducer_transpose_samples(int d, int width, const double *theta, double *out) {
   for (int s = 0; s < SAMPLES; s++)
     for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
 }
 
-/* Fills out[SOURCES, SAMPLES, width] of one setting. */
+/* Fills out[SOURCES, SAMPLES, width] of one setting. The learned prior is the first of that family (replicate
+ * 0) that is on disk. */
 static Status reducer_sample_setting(const Study *study, const Config *setting, const Problem *problem,
                                      const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
@@ -57,23 +38,23 @@ static Status reducer_sample_setting(const Study *study, const Config *setting, 
   if (problem->large || problem->ops->rewards) return STATUS_OK;
   problem_theta_for_pictures(problem, SAMPLES, theta);
   reducer_transpose_samples(problem->d, width, theta, out);
-  SCRATCH_ARENA(scratch);
-  Prior prior;
-  bool found;
-  TRY(reducer_find_learned_prior(&scratch, study, setting, problem, directory, &prior, &found));
-  if (!found) return STATUS_OK;
-  RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
-  prior.ops->sample(&prior, &rng, theta);
-  reducer_transpose_samples(problem->d, width, theta, out + SAMPLES * width);
-  return STATUS_OK;
-}
-
-static Status reducer_find_widest_theta(const Study *study, int *width) {
-  *width = 1;
-  for (int s = 0; s < study->file->setting_count; s++) {
-    SCOPED(Problem, problem, problem_destroy);
-    TRY(problem_create(study->file->settings[s], &problem));
-    if (problem.d > *width && !problem.large) *width = problem.d;
+  for (int p = 0; p < study->file->policy_count; p++) {
+    SCRATCH_ARENA(scratch);
+    RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
+    Belief belief;
+    Prior prior;
+    char path[4096];
+    TRY(study_belief_create(setting, &study->file->policies[p], problem, 0, &belief));
+    if (belief.kind != BELIEF_FITTED || belief.family != reducer_learned_family()) continue;
+    study_belief_path(&belief, directory, sizeof path, path);
+    if (access(path, R_OK) != 0) continue;
+    if (study_belief_prior(&scratch, &belief, problem, directory, &prior) != STATUS_OK) {
+      fprintf(stderr, "thompson: %s; its samples are left out\n", status_message());
+      continue;
+    }
+    prior.ops->sample(&prior, &rng, theta);
+    reducer_transpose_samples(problem->d, width, theta, out + SAMPLES * width);
+    break;
   }
   return STATUS_OK;
 }
@@ -114,9 +95,13 @@ static Status reducer_fill_prior_samples(const Study *study, const char *directo
  * the file cannot be written. Called on one rank. */
 static Status reducer_write_prior_samples(const Study *study, const char *directory) {
   char path[4096];
-  int width;
+  int width = 1;
   StoreFile *file;
-  TRY(reducer_find_widest_theta(study, &width));
+  for (int s = 0; s < study->file->setting_count; s++) {
+    SCOPED(Problem, problem, problem_destroy);
+    TRY(problem_create(study->file->settings[s], &problem));
+    if (problem.d > width && !problem.large) width = problem.d;
+  }
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
   TRY(store_create(path, &file));
   return store_finish(file, reducer_fill_prior_samples(study, directory, file, width));
@@ -124,15 +109,7 @@ static Status reducer_write_prior_samples(const Study *study, const char *direct
 
 /* ---- results.nc */
 
-/* Counts the blocks of a setting up to the last one that any policy has. */
-static int reducer_blocks_present(const Reducer *reducer, int setting) {
-  const Study *study = reducer->study;
-  int blocks = 0;
-  for (int p = 0; p < study->file->policy_count; p++)
-    for (int k = blocks; k < study->runs.blocks; k++)
-      if (reducer->finished.state[study_task_index(study, setting, p, k)] != RUN_NOT_RUN) blocks = k + 1;
-  return blocks;
-}
+static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte takes a core 16 s */
 
 /* Counts the blocks of each setting: those that were requested or, if there are more and the setting is still
  * open, all up to the last one present. */
@@ -142,51 +119,32 @@ static Status reducer_count_blocks(Reducer *reducer) {
   TRY(parallel_adaptive_create(&reducer->memory, &reducer->finished, &adaptive));
   TRY(parallel_adaptive_replay(reducer->finished.state, &adaptive));
   for (int s = 0; s < study->file->setting_count; s++) {
-    int present = adaptive.settings[s].ended ? 0 : reducer_blocks_present(reducer, s);
-    reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;
+    int blocks = adaptive.settings[s].wanted;
+    for (int p = 0; p < study->file->policy_count && !adaptive.settings[s].ended; p++)
+      for (int k = blocks; k < study->runs.blocks; k++)
+        if (reducer->finished.state[study_task_index(study, s, p, k)] != RUN_NOT_RUN) blocks = k + 1;
+    reducer->blocks[s] = blocks;
     int64_t runs = study_runs_in_blocks(&study->runs, reducer->blocks[s]);
     if (runs > reducer->runs) reducer->runs = runs;
   }
   return STATUS_OK;
 }
 
-/* Begins the file, with everything that precedes the first cell. */
-static Status reducer_begin_file(Reducer *reducer) {
-  TRY(store_create(reducer->path, &reducer->file));
-  return reduce_define(reducer);
-}
-
-static Status reducer_check_lost_runs(const Reducer *reducer) {
-  if (reducer->lost == 0 || reducer->options->overwrite) return STATUS_OK;
-  return status_set(STATUS_RESUME,
-                    "%s has %lld finished runs that the journals lack, so it is left as it is; `thompson "
-                    "reduce --overwrite` replaces it",
-                    reducer->path, (long long)reducer->lost);
-}
-
-/* Writes the wall-clock time of this job; together with `mpi_ranks` it shows how well a study scales. */
-static Status reducer_put_wall_seconds(Reducer *reducer) {
-  double seconds = provenance_elapsed();
-  return store_write(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
-                     "wall-clock seconds of the job that wrote this file", "s", &seconds);
-}
-
 /* Ends the file: moves it into place if all went well, then writes the prior samples and the event logs. */
 static Status reducer_end_file(Reducer *reducer, Status status, const ReduceCounts *counts) {
-  if (status == STATUS_OK) status = reducer_put_wall_seconds(reducer);
-  if (status == STATUS_OK) status = reducer_check_lost_runs(reducer);
+  const double seconds = provenance_elapsed(); /* with `mpi_ranks` it shows how well a study scales */
+  if (status == STATUS_OK)
+    status = store_write(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
+                         "wall-clock seconds of the job that wrote this file", "s", &seconds);
+  if (status == STATUS_OK && reducer->lost > 0 && !reducer->options->overwrite)
+    status = status_set(STATUS_RESUME,
+                        "%s has %lld finished runs that the journals lack, so it is left as it is; `thompson "
+                        "reduce --overwrite` replaces it",
+                        reducer->path, (long long)reducer->lost);
   TRY(store_finish(reducer->file, status));
   TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
   /* Logs that lack unreadable tasks would pass for complete ones. */
   return counts->damaged > 0 ? STATUS_OK : reduce_events_write(&reducer->finished, reducer->blocks);
-}
-
-/* Writes the file of rank 0. Collective. */
-static Status reducer_write_file(Reducer *reducer, ReduceCounts *counts) {
-  const bool first = reducer->parallel->rank == 0;
-  Status status = parallel_agree(reducer->parallel, first ? reducer_begin_file(reducer) : STATUS_OK);
-  if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
-  return first ? reducer_end_file(reducer, status, counts) : status;
 }
 
 /* Checks, on rank 0, that nothing is in the way of the results. */
@@ -208,8 +166,13 @@ static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {
   TRY(parallel_agree(parallel, status));
   parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
   parallel_broadcast(&reducer->runs, sizeof reducer->runs);
-  TRY(parallel_agree(parallel, reduce_prepare(reducer)));
-  status = reducer_write_file(reducer, counts);
+  const double from = reducer->options->plain_from > 0 ? reducer->options->plain_from : PLAIN_FROM;
+  reducer->plain =
+      study->published > 0 &&
+      8.0 * (double)settings * study->file->policy_count * (double)reducer->runs * study->places >= from;
+  status = parallel_agree(parallel, first ? reduce_define(reducer) : STATUS_OK);
+  if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
+  if (first) status = reducer_end_file(reducer, status, counts);
   const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
   if (counts->missing > 0) counts->damaged += damaged; /* else other records hold the same tasks */
   return parallel_agree(parallel, status);

@@ -26,3 +26,6 @@ typedef struct {
  * folder then stays as it is. `counts` is valid on rank 0. Collective. */
 Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
                     const ReduceOptions *options, ReduceCounts *counts);
+
+/* Checks that the name of each event log is short enough for a file: STATUS_INPUT otherwise. */
+Status reduce_events_check(const Study *study);

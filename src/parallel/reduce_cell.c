@@ -14,14 +14,6 @@ Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell 
   return STATUS_OK;
 }
 
-static void reduce_cell_clear(const Study *study, Cell *cell) {
-  size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
-  for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
-  for (size_t r = 0; r < runs; r++)
-    cell->seconds[r] = NAN, cell->fallbacks[r] = 0, cell->status[r] = RUN_NOT_RUN;
-  for (size_t i = 0; i < 2 * runs; i++) cell->watched[i] = NAN;
-}
-
 static void reduce_cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
                                          Cell *cell) {
   const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
@@ -42,25 +34,6 @@ static void reduce_cell_copy_task_result(const Study *study, const Task *task, c
   for (size_t i = 0; i < 2; i++)
     memcpy(cell->watched + i * runs + first, result->watched + i * block, block * sizeof *cell->watched);
   memset(cell->status + first, result->status, block);
-}
-
-static Status reduce_cell_load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
-  const Study *study = finished->study;
-  SCOPED(TaskResult, result, study_result_destroy);
-  TRY(study_result_create(study, task, &result));
-  const Status status = finished_load(finished, task, &result);
-  if (status == STATUS_INPUT) {
-    fprintf(stderr, "%s; its runs count as not run\n", status_message());
-    counts->missing++, counts->damaged++;
-    return STATUS_OK;
-  }
-  TRY(status);
-  reduce_cell_copy_task_result(study, task, &result, cell);
-  if (result.status == RUN_FAILED)
-    counts->failed++;
-  else
-    counts->ok++;
-  return STATUS_OK;
 }
 
 /* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
@@ -93,13 +66,29 @@ static Status reduce_cell_sum_fit_seconds(const Study *study, const char *direct
 Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
                         ReduceCounts *counts) {
   const Study *study = finished->study;
-  reduce_cell_clear(study, cell);
+  const size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
+  for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
+  for (size_t r = 0; r < runs; r++)
+    cell->seconds[r] = NAN, cell->fallbacks[r] = 0, cell->status[r] = RUN_NOT_RUN;
+  for (size_t i = 0; i < 2 * runs; i++) cell->watched[i] = NAN;
   for (int k = 0; k < blocks; k++) {
-    Task task = study_task(study, study_task_index(study, setting, policy, k));
-    if (finished->state[task.index] == RUN_NOT_RUN)
+    const Task task = study_task(study, study_task_index(study, setting, policy, k));
+    SCOPED(TaskResult, result, study_result_destroy);
+    if (finished->state[task.index] == RUN_NOT_RUN) {
       counts->missing++;
-    else
-      TRY(reduce_cell_load_task(finished, &task, cell, counts));
+      continue;
+    }
+    TRY(study_result_create(study, &task, &result));
+    const Status status = finished_load(finished, &task, &result);
+    if (status == STATUS_INPUT) {
+      fprintf(stderr, "%s; its runs count as not run\n", status_message());
+      counts->missing++, counts->damaged++;
+      continue;
+    }
+    TRY(status);
+    reduce_cell_copy_task_result(study, &task, &result, cell);
+    counts->failed += result.status == RUN_FAILED;
+    counts->ok += result.status != RUN_FAILED;
   }
   return reduce_cell_sum_fit_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }
@@ -154,17 +143,6 @@ Status reduce_cell_quantiles(int64_t runs, int points, const double *values, dou
   return STATUS_OK;
 }
 
-/* Adds one replicate's means to Welford's running count, mean and squares over replicates, at each point. */
-static void reduce_cell_add_replicate(int points, const double *sum, const double *n, double *count,
-                                      double *mean, double *squares) {
-  for (int i = 0; i < points; i++) {
-    if (n[i] == 0) continue;
-    double value = sum[i] / n[i], step = value - mean[i];
-    mean[i] += step / ++count[i];
-    squares[i] += step * (value - mean[i]);
-  }
-}
-
 Status reduce_cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                                 double *se) {
   SCRATCH_ARENA(scratch);
@@ -180,7 +158,13 @@ Status reduce_cell_replicate_se(const Study *study, int64_t runs, const double *
            study->blocks[k].first_run < runs;
          k += stride)
       reduce_cell_add_runs(study->blocks[k].first_run, study->blocks[k].runs, points, values, base, sum, n);
-    reduce_cell_add_replicate(points, sum, n, count, mean, se);
+    /* Welford's running count, mean and squares over the means of replicates */
+    for (int i = 0; i < points; i++) {
+      if (n[i] == 0) continue;
+      const double value = sum[i] / n[i], step = value - mean[i];
+      mean[i] += step / ++count[i];
+      se[i] += step * (value - mean[i]);
+    }
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
   return STATUS_OK;

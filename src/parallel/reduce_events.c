@@ -1,6 +1,8 @@
-#include "parallel/reduce_events.h"
-
+/* Event logs of a bandit study (the key event_log): the features, arms and rewards that a policy met in a
+ * setting, in run order, as DIR/events/SETTING-POLICY.nc. Features are those of the world, which is replayed;
+ * arms, rewards and probabilities come from the finished tasks. */
 #include "io/provenance.h"
+#include "parallel/reduce_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +23,7 @@ typedef struct {
   size_t entry; /* values in the context or the features of one event */
   size_t room; /* values that `buffer` holds */
   double *buffer; /* contexts or features of consecutive events */
-  int *integers; /* [rounds] */
+  int *integers; /* [3, rounds] */
 } EventWriter;
 
 /* Appends a label to a file name. Characters that a file name should not have become %XX; so does a dash
@@ -89,14 +91,6 @@ static Status reduce_events_define_variables(EventWriter *writer, size_t events,
                         &writer->round);
 }
 
-/* Copies the features of the world's runs in this round to position `at` of buffer[runs, span, entry]. */
-static void reduce_events_copy_round(const EventWriter *writer, const World *world, size_t span, size_t at) {
-  for (int b = 0; b < world->runs; b++) {
-    double *to = writer->buffer + ((size_t)b * span + at) * writer->entry;
-    for (size_t i = 0; i < writer->entry; i++) to[i] = world->features[i * (size_t)world->runs + (size_t)b];
-  }
-}
-
 /* Writes the contexts or features of consecutive runs: all rounds at once if the buffer has room, or else
  * those of a single run in pieces that fit. */
 static Status reduce_events_write_world(EventWriter *writer, World *world) {
@@ -105,7 +99,9 @@ static Status reduce_events_write_world(EventWriter *writer, World *world) {
   const size_t features = writer->problem->per_arm ? 0 : (size_t)writer->problem->arms;
   for (size_t k = 0, begin = 0; k < rounds; k++) {
     world_advance(world, (uint32_t)k + 1);
-    reduce_events_copy_round(writer, world, span, k - begin);
+    for (size_t b = 0; b < runs; b++)
+      for (size_t i = 0; i < writer->entry; i++)
+        writer->buffer[(b * span + k - begin) * writer->entry + i] = world->features[i * runs + b];
     if (k + 1 < rounds && k + 1 - begin < span) continue;
     const size_t start[3] = {writer->event + begin}, many = runs * (k + 1 - begin),
                  d = (size_t)writer->problem->d;
@@ -116,34 +112,28 @@ static Status reduce_events_write_world(EventWriter *writer, World *world) {
   return STATUS_OK;
 }
 
-static Status reduce_events_put_integers(const EventWriter *writer, int variable, size_t start) {
-  return store_put_part(writer->file, variable, &start, &(size_t){(size_t)writer->problem->rounds},
-                        writer->integers);
-}
-
-/* Writes what the finished task holds of run b. */
-static Status reduce_events_write_run(const EventWriter *writer, const Task *task, const TaskResult *result,
-                                      int b) {
-  const size_t rounds = (size_t)writer->problem->rounds, start = writer->event + (size_t)b * rounds;
-  const double *kept[KEPT];
-  for (int i = 0; i < KEPT; i++)
-    kept[i] =
-        result->curves + (size_t)((writer->study->published + i) * result->runs + b) * (size_t)result->points;
-  for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)kept[ARM][k];
-  TRY(reduce_events_put_integers(writer, writer->kept[ARM], start));
-  for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)task->first_run + b;
-  TRY(reduce_events_put_integers(writer, writer->run, start));
-  for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)k + 1;
-  TRY(reduce_events_put_integers(writer, writer->round, start));
-  TRY(store_put_part(writer->file, writer->kept[REWARD], &start, &rounds, kept[REWARD]));
-  return store_put_part(writer->file, writer->kept[PROPENSITY], &start, &rounds, kept[PROPENSITY]);
-}
-
-static Status reduce_events_write_task_result(EventWriter *writer, const Task *task,
-                                              const TaskResult *result) {
+/* Writes the events of a finished task. */
+static Status reduce_events_write_task(EventWriter *writer, Finished *finished, const Task *task) {
   const size_t rounds = (size_t)writer->problem->rounds, fitting = writer->room / writer->entry / rounds;
   const int most = fitting > 1 ? (int)(fitting < INT_MAX ? fitting : INT_MAX) : 1;
-  for (int b = 0; b < task->runs; b++) TRY(reduce_events_write_run(writer, task, result, b));
+  int *arm = writer->integers, *number = arm + rounds, *round = number + rounds;
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(writer->study, task, &result));
+  TRY(finished_load(finished, task, &result));
+  for (int b = 0; b < task->runs; b++) {
+    const size_t start = writer->event + (size_t)b * rounds;
+    const double *kept[KEPT];
+    for (int i = 0; i < KEPT; i++)
+      kept[i] =
+          result.curves + (size_t)((writer->study->published + i) * result.runs + b) * (size_t)result.points;
+    for (size_t k = 0; k < rounds; k++)
+      arm[k] = (int)kept[ARM][k], number[k] = (int)task->first_run + b, round[k] = (int)k + 1;
+    TRY(store_put_part(writer->file, writer->kept[ARM], &start, &rounds, arm));
+    TRY(store_put_part(writer->file, writer->run, &start, &rounds, number));
+    TRY(store_put_part(writer->file, writer->round, &start, &rounds, round));
+    TRY(store_put_part(writer->file, writer->kept[REWARD], &start, &rounds, kept[REWARD]));
+    TRY(store_put_part(writer->file, writer->kept[PROPENSITY], &start, &rounds, kept[PROPENSITY]));
+  }
   for (int first = 0, runs; first < task->runs; first += runs) {
     SCOPED(World, world, world_destroy);
     runs = task->runs - first < most ? task->runs - first : most;
@@ -152,13 +142,6 @@ static Status reduce_events_write_task_result(EventWriter *writer, const Task *t
     writer->event += (size_t)runs * rounds;
   }
   return STATUS_OK;
-}
-
-static Status reduce_events_write_finished_task(EventWriter *writer, Finished *finished, const Task *task) {
-  SCOPED(TaskResult, result, study_result_destroy);
-  TRY(study_result_create(writer->study, task, &result));
-  TRY(finished_load(finished, task, &result));
-  return reduce_events_write_task_result(writer, task, &result);
 }
 
 static Status reduce_events_write_cell(EventWriter *writer, Finished *finished, int s, int p, int blocks,
@@ -170,25 +153,14 @@ static Status reduce_events_write_cell(EventWriter *writer, Finished *finished, 
   writer->entry = (size_t)problem->d * (size_t)problem_vectors(problem);
   writer->room = writer->entry > ROOM ? writer->entry : ROOM;
   ALLOCATE(&scratch, writer->buffer, writer->room);
-  ALLOCATE(&scratch, writer->integers, problem->rounds);
+  ALLOCATE(&scratch, writer->integers, 3 * problem->rounds);
   TRY(reduce_events_define_variables(writer, events, study->file->setting_labels[s],
                                      study->file->policies[p].label));
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, s, p, k));
-    if (finished->state[task.index] == RUN_OK)
-      TRY(reduce_events_write_finished_task(writer, finished, &task));
+    if (finished->state[task.index] == RUN_OK) TRY(reduce_events_write_task(writer, finished, &task));
   }
   return STATUS_OK;
-}
-
-/* Counts the successful runs of a cell. */
-static size_t reduce_events_count_finished_runs(const Finished *finished, int s, int p, int blocks) {
-  size_t runs = 0;
-  for (int k = 0; k < blocks; k++) {
-    const Task task = study_task(finished->study, study_task_index(finished->study, s, p, k));
-    if (finished->state[task.index] == RUN_OK) runs += (size_t)task.runs;
-  }
-  return runs;
 }
 
 static Status reduce_events_write_log(Finished *finished, int s, int p, int blocks) {
@@ -196,7 +168,11 @@ static Status reduce_events_write_log(Finished *finished, int s, int p, int bloc
   SCOPED(Problem, problem, problem_destroy);
   EventWriter writer = {.study = study, .problem = &problem};
   char name[NAME_ROOM], part[NAME_ROOM + 16], path[2 * NAME_ROOM];
-  const size_t runs = reduce_events_count_finished_runs(finished, s, p, blocks);
+  size_t runs = 0; /* that succeeded */
+  for (int k = 0; k < blocks; k++) {
+    const Task task = study_task(study, study_task_index(study, s, p, k));
+    if (finished->state[task.index] == RUN_OK) runs += (size_t)task.runs;
+  }
   if (runs == 0) return STATUS_OK;
   reduce_events_file_name(study->file, s, p, sizeof name, name);
   snprintf(part, sizeof part, "events/%s", name);

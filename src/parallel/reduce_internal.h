@@ -22,21 +22,23 @@ typedef struct {
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
   int estimate_ids[ESTIMATES_COUNT];
-  int *curve_ids; /* [curve_count, PARTS] variable ids, on rank 0 */
+  int *curve_ids; /* [PARTS, published] variable ids, on rank 0 */
   bool plain; /* curves are large: stored uncompressed, by the ranks that read them */
-  uint64_t *offsets; /* [curve_count], byte offsets of plain curves in the file */
+  uint64_t *offsets; /* [published], byte offsets of plain curves in the file */
   int plain_file; /* descriptor of the file on this rank */
   int seconds, seconds_train, fallbacks, watched[2], status;
 } Reducer;
 
-/* Defines every dimension and variable of results.nc, and writes what is known before the first cell: the
- * axes, labels, provenance. On rank 0. */
+/* Begins results.nc: defines every dimension and variable, and writes what is known before the first cell,
+ * the axes, labels and provenance. On rank 0. */
 Status reduce_define(Reducer *reducer);
 
 /* Returns whether the results have this part of a curve. */
 bool reduce_curve_has_part(const StudyCurve *curve, int part);
 
-/* Finds what all ranks need to know about the values before the file is begun. */
-Status reduce_prepare(Reducer *reducer);
 /* Moves every cell from the finished tasks to the file of rank 0, and adds to `counts` there. Collective. */
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);
+
+/* Writes the event logs of a bandit study (reduce_events.c) of all successful runs in the first
+ * blocks[setting_count] blocks of each setting. Called on one rank. */
+Status reduce_events_write(Finished *finished, const int *blocks);

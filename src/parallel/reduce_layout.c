@@ -44,22 +44,6 @@ static Status reducer_name_coordinates(const Reducer *reducer, const char *varia
   return store_text_attribute(reducer->file, variable, "coordinates", names);
 }
 
-/* Lists the dimensions of a part of a curve, and its labels; returns the number of dimensions. */
-static int reducer_part_dimensions(const Reducer *reducer, const StudyCurve *curve, int part, int *dimension,
-                                   const char **labels) {
-  int count = 0;
-  dimension[count++] = reducer->setting;
-  if (!curve->of_world) dimension[count++] = reducer->policy;
-  if (part == PART_VALUES) dimension[count++] = reducer->run;
-  if (part == PART_QUANTILES) dimension[count++] = reducer->quantile;
-  dimension[count++] = reducer->axis;
-  if (curve->of_world)
-    *labels = part == PART_VALUES ? OF_WORLDS : OF_SETTINGS;
-  else
-    *labels = part == PART_VALUES ? OF_RUNS : OF_POLICIES;
-  return count;
-}
-
 static Status reducer_define_curve(Reducer *reducer, int c) {
   const StudyCurve *curve = reducer->study->curves[c];
   /* CF: a method over something that is not a dimension of the variable goes by its standard name, here that
@@ -79,18 +63,24 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
       {"_quantile", ", quantile over completed runs", NULL}};
   for (int part = 0; part < PARTS; part++) {
     char name[64], words[256];
-    const char *labels;
-    int dimension[4], count = reducer_part_dimensions(reducer, curve, part, dimension, &labels);
+    const bool values = part == PART_VALUES;
+    int dimension[4] = {reducer->setting}, count = 1;
     if (!reduce_curve_has_part(curve, part)) continue;
+    if (!curve->of_world) dimension[count++] = reducer->policy;
+    if (values) dimension[count++] = reducer->run;
+    if (part == PART_QUANTILES) dimension[count++] = reducer->quantile;
+    dimension[count++] = reducer->axis;
     snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
-    int *id = &reducer->curve_ids[c * PARTS + part];
-    if (part == PART_VALUES && reducer->plain)
+    int *id = &reducer->curve_ids[part * reducer->study->published + c];
+    if (values && reducer->plain)
       TRY(store_plain_variable(reducer->file, name, count, dimension, words, "1", id));
     else
       TRY(store_variable(reducer->file, name, part == PART_COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
                          words, "1", id));
-    TRY(reducer_name_coordinates(reducer, name, labels));
+    TRY(reducer_name_coordinates(reducer, name,
+                                 curve->of_world ? (values ? OF_WORLDS : OF_SETTINGS)
+                                                 : (values ? OF_RUNS : OF_POLICIES)));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
@@ -138,17 +128,6 @@ static Status reducer_define_runs(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
-/* Writes a swept key as a variable over settings. */
-static Status reducer_put_axis(Reducer *reducer, const ConfigAxis *axis) {
-  char name[AXIS_NAME], words[160];
-  reducer_axis_name(axis, name);
-  snprintf(words, sizeof words, "swept key %s", axis->key);
-  if (!axis->numeric)
-    return store_texts(reducer->file, name, reducer->setting, reducer->study->file->setting_count,
-                       axis->texts, words);
-  return store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers);
-}
-
 static Status reducer_put_labels(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
@@ -159,7 +138,15 @@ static Status reducer_put_labels(Reducer *reducer) {
                   "label of the policy"));
   TRY(store_texts(reducer->file, "setting", reducer->setting, file->setting_count, file->setting_labels,
                   "label of the setting"));
-  for (int a = 0; a < file->axis_count; a++) TRY(reducer_put_axis(reducer, &file->axes[a]));
+  for (int a = 0; a < file->axis_count; a++) { /* swept keys, as variables over settings */
+    const ConfigAxis *axis = &file->axes[a];
+    char name[AXIS_NAME], words[160];
+    reducer_axis_name(axis, name);
+    snprintf(words, sizeof words, "swept key %s", axis->key);
+    TRY(axis->numeric
+            ? store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers)
+            : store_texts(reducer->file, name, reducer->setting, file->setting_count, axis->texts, words));
+  }
   return STATUS_OK;
 }
 
@@ -193,10 +180,9 @@ static Status reducer_put_coordinates(Reducer *reducer) {
   TRY(store_write(reducer->file, "replicate", STORE_INT, 1, &reducer->run, "which learned prior the run used",
                   "1", replicates));
   if (study->ops->estimates) return STATUS_OK;
-  if (reducer_has_tails(study)) {
+  if (reducer_has_tails(study))
     TRY(store_write(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
                     "share of runs whose value is at most this", "1", study_quantiles));
-  }
   return store_write(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
                      study->ops->axis_long_name, "1", study->axis);
 }
@@ -225,20 +211,11 @@ static Status reducer_define_estimates(Reducer *reducer) {
                               "value_se value_low value_high effective_sample_size");
 }
 
-static Status reducer_put_attributes(Reducer *reducer) {
-  const Study *study = reducer->study;
-  const char *title = config_text(study->file->settings[0], "title");
-  SCRATCH_ARENA(scratch);
-  const char *references;
-  TRY(study_references(&scratch, study, &references));
-  TRY(provenance_write(reducer->file, title ? title : study->name, references));
-  TRY(store_text_attribute(reducer->file, NULL, "config", study->file->resolved));
-  TRY(store_text_attribute(reducer->file, NULL, "config_sha256", study->file->sha256));
-  return store_int_attribute(reducer->file, "seed", (int64_t)study->seed);
-}
-
 Status reduce_define(Reducer *reducer) {
   const Study *study = reducer->study;
+  const char *title = config_text(study->file->settings[0], "title"), *references;
+  SCRATCH_ARENA(scratch);
+  TRY(store_create(reducer->path, &reducer->file));
   StoreFile *file = reducer->file;
   ALLOCATE(&reducer->memory, reducer->curve_ids, study->published * PARTS);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
@@ -247,7 +224,11 @@ Status reduce_define(Reducer *reducer) {
   if (reducer_has_tails(study)) TRY(store_dimension(file, "quantile", STUDY_QUANTILES, &reducer->quantile));
   TRY(store_dimension(file, study->ops->axis,
                       (size_t)(study->ops->estimates ? study->curve_count : study->places), &reducer->axis));
-  TRY(reducer_put_attributes(reducer));
+  TRY(study_references(&scratch, study, &references));
+  TRY(provenance_write(file, title ? title : study->name, references));
+  TRY(store_text_attribute(file, NULL, "config", study->file->resolved));
+  TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
+  TRY(store_int_attribute(file, "seed", (int64_t)study->seed));
   TRY(reducer_put_labels(reducer));
   TRY(reducer_put_distributed(reducer));
   TRY(reducer_put_coordinates(reducer));

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte takes a core 16 s */
-
 /* A rank's buffers for one setting. */
 typedef struct {
   Cell cell, first; /* of a policy, and of the first one */
@@ -21,7 +19,8 @@ typedef struct {
   double *summary; /* [summary_size], see reduce_summary_compute */
 } Work;
 
-static Status reducer_work_create(Arena *memory, const Reducer *reducer, Work *out) {
+static Status reducer_work_create(Arena *memory, Reducer *reducer, Work *out) {
+  ALLOCATE(memory, reducer->offsets, reducer->study->published);
   TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->cell));
   TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->first));
   out->summary_size = (size_t)reducer->study->published * SUMMARY_ROWS * (size_t)reducer->study->places;
@@ -61,34 +60,27 @@ static Status reducer_put_curve(Reducer *reducer, int c, int s, int p, Work *wor
     if (part == PART_VALUES) count[n++] = (size_t)reducer->runs;
     if (part == PART_QUANTILES) count[n++] = STUDY_QUANTILES;
     count[n] = (size_t)study->places;
-    TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[c * PARTS + part], start, count,
+    TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[part * study->published + c], start, count,
                                part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
                                                    : reduce_summary_part(study, work->summary, c, part)));
   }
   return STATUS_OK;
 }
 
-/* Writes what is computed from the curves of a study of estimates. */
-static Status reducer_put_estimates(const Reducer *reducer, int s, int p, const Cell *cell) {
-  const Study *study = reducer->study;
-  for (int c = 0; c < study->curve_count && study->ops->estimates; c++) {
-    const size_t start[3] = {(size_t)s, (size_t)p, (size_t)c}, count[3] = {1, 1, 1};
-    double value[ESTIMATES_COUNT];
-    TRY(estimates_summarise(cell->runs, cell->curves + (size_t)c * (size_t)cell->runs * ESTIMATES_POINTS,
-                            value));
-    for (int i = 0; i < ESTIMATES_COUNT; i++)
-      TRY(store_put_part(reducer->file, reducer->estimate_ids[i], start, count, &value[i]));
-  }
-  return STATUS_OK;
-}
-
 static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
+  const Study *study = reducer->study;
   const Cell *cell = reducer_work_cell(work, p);
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
-  for (int c = 0; c < reducer->study->published; c++)
-    if (reducer_curve_is_due(reducer->study, c, p)) TRY(reducer_put_curve(reducer, c, s, p, work));
-  TRY(reducer_put_estimates(reducer, s, p, cell));
+  for (int c = 0; c < study->published; c++)
+    if (reducer_curve_is_due(study, c, p)) TRY(reducer_put_curve(reducer, c, s, p, work));
+  for (size_t c = 0; c < (size_t)study->curve_count && study->ops->estimates; c++) {
+    double value[ESTIMATES_COUNT];
+    TRY(estimates_summarise(cell->runs, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS, value));
+    for (int i = 0; i < ESTIMATES_COUNT; i++)
+      TRY(store_put_part(reducer->file, reducer->estimate_ids[i], (size_t[]){start[0], start[1], c},
+                         (size_t[]){1, 1, 1}, &value[i]));
+  }
   TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
   TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
@@ -99,16 +91,6 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
 
 /* Large curves, on the rank that has them. */
 
-/* Finds where plain curves begin in the file. */
-static Status reducer_find_plain_offsets(Reducer *reducer) {
-  SCRATCH_ARENA(scratch);
-  const int curves = reducer->study->published;
-  int *ids;
-  ALLOCATE(&scratch, ids, curves);
-  for (int c = 0; c < curves; c++) ids[c] = reducer->curve_ids[c * PARTS];
-  return store_plain_place(reducer->file, curves, ids, reducer->offsets);
-}
-
 /* Begins the plain variables: all ranks learn the offsets and open the file. Collective. */
 static Status reducer_begin_plain(Reducer *reducer) {
   const Parallel *parallel = reducer->parallel;
@@ -116,7 +98,8 @@ static Status reducer_begin_plain(Reducer *reducer) {
   Status status = STATUS_OK;
   char *path = NULL;
   if (parallel->rank == 0) {
-    status = reducer_find_plain_offsets(reducer);
+    status =
+        store_plain_place(reducer->file, curves, reducer->curve_ids + PART_VALUES * curves, reducer->offsets);
     path = store_temporary(reducer->file);
   }
   TRY(parallel_agree(parallel, status));
@@ -129,34 +112,21 @@ static Status reducer_begin_plain(Reducer *reducer) {
   return parallel_agree(parallel, status);
 }
 
-static Status reducer_write_plain(const Reducer *reducer, int s, int p, const Work *work) {
+/* Reads a cell, and summarises it where it is written from: on rank 0 or, if curves are large, on its reader,
+ * which also writes them. */
+static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   const Study *study = reducer->study;
   const size_t size = (size_t)reducer->runs * (size_t)study->places;
-  const uint64_t cell = (uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p;
-  for (int c = 0; c < study->published; c++) {
-    const uint64_t place = study->curves[c]->of_world ? (uint64_t)s : cell;
+  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
+  if (reducer->plain || reducer->parallel->rank == 0) TRY(reducer_summarise_cell(reducer, p, work));
+  for (int c = 0; c < study->published && reducer->plain; c++) {
+    const size_t policies = (size_t)study->file->policy_count,
+                 place = study->curves[c]->of_world ? (size_t)s : (size_t)s * policies + (size_t)p;
     if (reducer_curve_is_due(study, c, p))
       TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + place * size * 8, size,
                             reducer_curve_to_put(reducer, work, c, p)));
   }
   return STATUS_OK;
-}
-
-/* Syncs to disk what this rank wrote: on shared file systems rank 0 cannot do this for others. Agrees on the
- * outcome, `status` of what came before included. Collective. */
-static Status reducer_end_plain(Reducer *reducer, Status status) {
-  if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
-    status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
-  close(reducer->plain_file);
-  return parallel_agree(reducer->parallel, status);
-}
-
-/* Reads a cell, and summarises it where it is written from: on rank 0 or, if curves are large, on its reader.
- */
-static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
-  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
-  if (reducer->plain || reducer->parallel->rank == 0) TRY(reducer_summarise_cell(reducer, p, work));
-  return reducer->plain ? reducer_write_plain(reducer, s, p, work) : STATUS_OK;
 }
 
 /* Between ranks. */
@@ -188,14 +158,6 @@ static void reducer_pass_cell(const Reducer *reducer, bool send, int other, int 
          : parallel_receive(other, parts[i].bytes, parts[i].size);
 }
 
-static void reducer_send_cell(Reducer *reducer, int s, int p, Work *work) {
-  CellNews news = {0};
-  news.status = reducer_make_cell(reducer, s, p, work, &news.counts);
-  if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
-  parallel_send(0, &news, sizeof news);
-  if (news.status == STATUS_OK) reducer_pass_cell(reducer, true, 0, p, work);
-}
-
 static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work *work,
                                    ReduceCounts *counts) {
   CellNews news;
@@ -211,13 +173,9 @@ static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work
 
 /* Which rank reads what. */
 
+/* Returns the number of readers: if there are other ranks, rank 0 reads nothing. */
 static int reducer_reading_ranks(const Reducer *reducer) {
   return reducer->parallel->size == 1 ? 1 : reducer->parallel->size - 1;
-}
-
-/* Returns the rank of a reader: if there are other ranks, rank 0 reads nothing. */
-static int reducer_rank_of_reader(const Reducer *reducer, int reader) {
-  return reducer->parallel->size == 1 ? 0 : 1 + reader;
 }
 
 /* Large curves: each reader has consecutive settings, and rank 0 takes one cell from every reader in turn, so
@@ -238,16 +196,6 @@ static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, 
   return cell < end * policies;
 }
 
-Status reduce_prepare(Reducer *reducer) {
-  const Study *study = reducer->study;
-  const double from = reducer->options->plain_from, curve = 8.0 * (double)study->file->setting_count *
-                                                            study->file->policy_count *
-                                                            (double)reducer->runs * study->places;
-  reducer->plain = study->published > 0 && curve >= (from > 0 ? from : PLAIN_FROM);
-  ALLOCATE(&reducer->memory, reducer->offsets, study->published);
-  return STATUS_OK;
-}
-
 /* Writes all cells. After an error the remaining cells are still received, so that no rank waits for ever. */
 static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
   const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
@@ -256,7 +204,7 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
   for (int i = 0; i < most; i++)
     for (int r = 0, s, p; r < reducer_reading_ranks(reducer); r++) {
       if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
-      const int from = reducer_rank_of_reader(reducer, r);
+      const int from = reducer->parallel->size == 1 ? 0 : 1 + r;
       Status status = from == 0 ? reducer_make_cell(reducer, s, p, work, counts)
                                 : reducer_receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
@@ -267,9 +215,15 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
   return result == STATUS_OK ? STATUS_OK : status_set(result, "%s", message);
 }
 
+/* Reads this rank's cells and sends each to rank 0. */
 static void reducer_send_all_cells(Reducer *reducer, Work *work) {
-  for (int i = 0, s, p; reducer_find_reader_cell(reducer, reducer->parallel->rank - 1, i, &s, &p); i++)
-    reducer_send_cell(reducer, s, p, work);
+  for (int i = 0, s, p; reducer_find_reader_cell(reducer, reducer->parallel->rank - 1, i, &s, &p); i++) {
+    CellNews news = {0};
+    news.status = reducer_make_cell(reducer, s, p, work, &news.counts);
+    if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
+    parallel_send(0, &news, sizeof news);
+    if (news.status == STATUS_OK) reducer_pass_cell(reducer, true, 0, p, work);
+  }
 }
 
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
@@ -282,5 +236,10 @@ Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
     status = reducer_put_all_cells(reducer, &work, counts);
   else
     reducer_send_all_cells(reducer, &work);
-  return reducer->plain ? reducer_end_plain(reducer, status) : status;
+  if (!reducer->plain) return status;
+  /* Every rank syncs what it wrote: on shared file systems rank 0 cannot do this for others. */
+  if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
+    status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
+  close(reducer->plain_file);
+  return parallel_agree(reducer->parallel, status);
 }
