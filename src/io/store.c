@@ -34,21 +34,16 @@ void store_prepare_library(void) {
   H5dont_atexit();
 }
 
-static bool is_disk_error(int error) {
-  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO || error == EROFS;
-}
-
-static bool disk_is_full(const char *path) {
-  struct statvfs disk;
-  return statvfs(path, &disk) == 0 && disk.f_bavail == 0;
-}
-
 /* Returns the reason of a failure. If the disk is full, HDF5 says only "HDF error" or "permission denied";
  * the system knows better. */
 static const char *store_failure_reason(const StoreFile *file, int code, int system_error) {
-  if (is_disk_error(system_error)) return strerror(system_error);
-  bool vague = code == NC_EHDFERR || code == EACCES;
-  if (file->temporary && vague && disk_is_full(file->temporary)) return strerror(ENOSPC);
+  struct statvfs disk;
+  if (system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG || system_error == EIO ||
+      system_error == EROFS)
+    return strerror(system_error);
+  const bool vague = code == NC_EHDFERR || code == EACCES;
+  if (file->temporary && vague && statvfs(file->temporary, &disk) == 0 && disk.f_bavail == 0)
+    return strerror(ENOSPC);
   return code > 0 ? strerror(code) : nc_strerror(code);
 }
 
@@ -90,17 +85,14 @@ Status store_new(const char *path, StoreFile **out) {
   return STATUS_OK;
 }
 
-static Status store_begin(StoreFile *file) {
-  TRY(durable_begin(file->path, &file->temporary));
-  errno = 0;
-  return store_check(file, nc_create(file->temporary, NC_CLOBBER | NC_NETCDF4, &file->ncid), "create it");
-}
-
 Status store_create(const char *path, StoreFile **out) {
   StoreFile *file;
   *out = NULL;
   TRY(store_new(path, &file));
-  const Status status = store_begin(file);
+  Status status = durable_begin(path, &file->temporary);
+  errno = 0;
+  if (status == STATUS_OK)
+    status = store_check(file, nc_create(file->temporary, NC_CLOBBER | NC_NETCDF4, &file->ncid), "create it");
   if (status == STATUS_OK) {
     *out = file;
   } else {
@@ -145,26 +137,6 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
   return store_check(file, nc_def_dim(file->ncid, name, length, id), "define the dimension '%s'", name);
 }
 
-/* Finds whether `name` is the name of one of the dimensions. */
-static Status store_is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions,
-                                  bool *coordinate) {
-  *coordinate = false;
-  for (int axis = 0; axis < rank; axis++) {
-    char dimension[NC_MAX_NAME + 1];
-    TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension),
-                    "inspect a dimension of '%s'", name));
-    if (strcmp(dimension, name) == 0) *coordinate = true;
-  }
-  return STATUS_OK;
-}
-
-static int put_missing_value(int ncid, int id, StoreType type) {
-  double nan_double = NAN;
-  float nan_float = NAN;
-  const void *value = type == STORE_DOUBLE ? (const void *)&nan_double : &nan_float;
-  return nc_put_att(ncid, id, "_FillValue", external_types[type], 1, value);
-}
-
 /* A variable of more bytes than this is not deflated: at about 60 MB per second on one core that would take
  * minutes, while all ranks of a large job wait for the file. */
 static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
@@ -196,15 +168,26 @@ static Status store_compress_variable(StoreFile *file, const char *name, int id,
   return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
 }
 
-Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
-                    const char *long_name, const char *units, int *id) {
-  bool coordinate;
-  TRY(store_is_coordinate(file, name, rank, dimensions, &coordinate));
+/* Defines a variable without chunking and compression. */
+static Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                           const char *long_name, const char *units, int *id) {
+  const double missing_double = NAN;
+  const float missing_float = NAN;
+  bool coordinate = false; /* the name is that of one of the dimensions */
+  for (int axis = 0; axis < rank; axis++) {
+    char dimension[NC_MAX_NAME + 1];
+    TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension),
+                    "inspect a dimension of '%s'", name));
+    coordinate = coordinate || strcmp(dimension, name) == 0;
+  }
   int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, id);
   TRY(store_check(file, code, "define the variable '%s'", name));
   /* CF: a coordinate variable has no missing values. */
   if ((type == STORE_DOUBLE || type == STORE_FLOAT) && !coordinate)
-    TRY(store_check(file, put_missing_value(file->ncid, *id, type), "define the variable '%s'", name));
+    TRY(store_check(file,
+                    nc_put_att(file->ncid, *id, "_FillValue", external_types[type], 1,
+                               type == STORE_DOUBLE ? (const void *)&missing_double : &missing_float),
+                    "define the variable '%s'", name));
   if (type == STORE_CHAR) TRY(store_text_attribute(file, name, "_Encoding", "utf-8"));
   if (long_name) TRY(store_text_attribute(file, name, "long_name", long_name));
   if (units) TRY(store_text_attribute(file, name, "units", units));
@@ -289,4 +272,65 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
   ALLOCATE(&scratch, padded, (size_t)n * length);
   for (int i = 0; i < n; i++) memcpy(padded + (size_t)i * length, texts[i], strlen(texts[i]));
   return store_put_part(file, id, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
+}
+
+/* ---- variables that are stored in the file exactly as in memory, one value after another, so that several
+ * processes can write them at once, bypassing the library: HDF5 on one process allocates them and says where.
+ * This relies on H5Dget_offset, which exists for it, and on "HDF5 File Format Specification Version 3.0",
+ * section IV.A.2.i (contiguous storage). */
+
+Status store_plain_variable(StoreFile *file, const char *name, int rank, const int *dimensions,
+                            const char *long_name, const char *units, int *id) {
+  TRY(store_define(file, name, STORE_DOUBLE, rank, dimensions, long_name, units, id));
+  int code = nc_def_var_chunking(file->ncid, *id, NC_CONTIGUOUS, NULL);
+  if (code == NC_NOERR) code = nc_def_var_fill(file->ncid, *id, NC_NOFILL, NULL);
+  return store_check(file, code, "store the variable '%s' uncompressed", name);
+}
+
+Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *offsets) {
+  char(*names)[NC_MAX_NAME + 1];
+  NEW(names, count);
+  Status status = STATUS_OK;
+  const double zero = 0;
+  size_t first[NC_MAX_VAR_DIMS] = {0}, one[NC_MAX_VAR_DIMS];
+  for (int axis = 0; axis < NC_MAX_VAR_DIMS; axis++) one[axis] = 1;
+  for (int i = 0; i < count && status == STATUS_OK; i++) {
+    status = store_check(file, nc_inq_varname(file->ncid, ids[i], names[i]), "find a variable");
+    /* Writing one value makes the library allocate the whole variable. */
+    if (status == STATUS_OK) status = store_put_part(file, ids[i], first, one, &zero);
+  }
+  /* The library must not have the file open while HDF5 reads it; on reopening it gives the variables the same
+   * ids. */
+  if (status == STATUS_OK) status = store_check(file, nc_close(file->ncid), "write it");
+  if (status == STATUS_OK) {
+    const hid_t hdf5 = H5Fopen(file->temporary, H5F_ACC_RDONLY, H5P_DEFAULT);
+    bool good = hdf5 >= 0;
+    for (int i = 0; i < count && good; i++) {
+      const hid_t set = H5Dopen2(hdf5, names[i], H5P_DEFAULT);
+      offsets[i] = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
+      good = offsets[i] != HADDR_UNDEF;
+      if (set >= 0) H5Dclose(set);
+    }
+    if (hdf5 >= 0) H5Fclose(hdf5);
+    if (!good) status = status_set(STATUS_FILE, "%s: cannot place its variables", file->path);
+    const Status opened =
+        store_check(file, nc_open(file->temporary, NC_WRITE, &file->ncid), "continue writing it");
+    if (status == STATUS_OK) status = opened;
+  }
+  free(names);
+  return status;
+}
+
+char *store_temporary(const StoreFile *file) { return file->temporary; }
+
+Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values) {
+  const char *at = (const char *)values;
+  for (size_t left = count * sizeof *values; left > 0;) {
+    const ssize_t written = pwrite(fd, at, left, (off_t)offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(written < 0 ? errno : ENOSPC));
+    at += written, left -= (size_t)written, offset += (uint64_t)written;
+  }
+  return STATUS_OK;
 }

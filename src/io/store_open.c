@@ -1,11 +1,263 @@
-/* Opening NetCDF files for reading: finding their format, and whether they are complete. */
+/* Whether NetCDF files are complete: their seal and their format; and opening them for reading. */
 #include "core/arena.h"
+#include "io/digest.h"
 #include "io/input.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
 #include <netcdf.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- A seal after the last byte of every NetCDF file that this program writes: "thompson" and the SHA-256
+ * of everything before it.
+ *
+ * Readers of NetCDF ignore what follows the data. The seal reveals a flipped bit in a finished task or a
+ * cached prior before it is used; HDF5 by itself would read on, and can crash. A file without a seal may be
+ * somebody else's, unless it is where only this program writes (store_open_own), or unless what follows its
+ * data is the remains of a seal after a power cut (store_open). */
+
+enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BUFFER = 1 << 16, PAGE = 4096 };
+static const char mark[] = "thompson";
+
+/* Computes the digest of the first `size` bytes of a stream; *whole is false if there are fewer. */
+static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], bool *whole) {
+  char block[BUFFER];
+  Digest digest;
+  digest_begin(&digest);
+  while (size > 0) {
+    size_t n = fread(block, 1, size < BUFFER ? (size_t)size : BUFFER, stream);
+    if (n == 0) break;
+    digest_add(&digest, block, n);
+    size -= n;
+  }
+  *whole = size == 0;
+  return digest_end(&digest, out);
+}
+
+/* Finds the length of an open stream and rewinds it; returns false on failure. */
+static bool store_stream_length(FILE *stream, uint64_t *size) {
+  if (fseeko(stream, 0, SEEK_END) != 0) return false;
+  off_t end = ftello(stream);
+  *size = (uint64_t)end;
+  return end >= 0 && fseeko(stream, 0, SEEK_SET) == 0;
+}
+
+int store_seal(const char *path) {
+  errno = 0;
+  FILE *stream = fopen(path, "r+b");
+  if (!stream) return errno;
+  uint64_t size;
+  char digest[DIGEST_SIZE];
+  bool whole;
+  bool good = store_stream_length(stream, &size) &&
+              digest_stream(stream, size, digest, &whole) == STATUS_OK && whole &&
+              fseeko(stream, 0, SEEK_END) == 0 && fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
+  good = fclose(stream) == 0 && good;
+  return good ? 0 : errno != 0 ? errno : EIO;
+}
+
+/* Finds whether a file of `size` bytes has a seal; STATUS_INPUT if the seal does not match. This function and
+ * the two below read the stream whatever its position. */
+static Status store_seal_verify(const char *path, FILE *stream, uint64_t size, bool *sealed) {
+  char tail[SEAL_SIZE], digest[DIGEST_SIZE];
+  bool whole;
+  *sealed = size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
+            fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
+  if (!*sealed) return STATUS_OK;
+  rewind(stream);
+  TRY(digest_stream(stream, size - SEAL_SIZE, digest, &whole));
+  if (whole && memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s is damaged: its checksum does not match its content", path);
+}
+
+/* Checks the tail of a file that has no seal and whose data end at `end`. STATUS_INPUT if the few bytes after
+ * that are the remains of a seal. */
+static Status store_seal_check_tail(const char *path, FILE *stream, uint64_t size, uint64_t end) {
+  if (size <= end || size - end > SEAL_SIZE) return STATUS_OK;
+  const size_t length = (size_t)(size - end);
+  char tail[SEAL_SIZE];
+  /* The netCDF library pads a classic file that is written without fill values to a whole page, with zeros.
+   */
+  bool padding = size % PAGE == 0 && fseeko(stream, -(off_t)length, SEEK_END) == 0 &&
+                 fread(tail, 1, length, stream) == length;
+  for (size_t i = 0; i < length && padding; i++) padding = tail[i] == 0;
+  if (padding) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, after its data, are not a checksum",
+                    path, (uintmax_t)(size - end));
+}
+
+bool store_is_sealed(int file) {
+  struct stat info;
+  char tail[SEAL_SIZE];
+  return fstat(file, &info) == 0 && info.st_size >= SEAL_SIZE &&
+         pread(file, tail, SEAL_SIZE, info.st_size - SEAL_SIZE) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
+}
+
+/* ---- Whether a classic NetCDF file is complete, after "The NetCDF Classic Format Specification" (Unidata,
+ * appendix B of the user's guide): header = magic numrecs dimensions attributes variables; all numbers are
+ * big-endian, names and values are padded to 4 bytes. */
+
+enum { TAG_DIMENSION = 10, TAG_VARIABLE = 11, TAG_ATTRIBUTE = 12 };
+
+typedef struct {
+  FILE *stream;
+  uint64_t size; /* of the file */
+  int count_bytes; /* width of counts and lengths: 8 in CDF-5, else 4 */
+  int offset_bytes; /* width of file offsets: 4 in CDF-1, else 8 */
+  bool bad; /* something did not make sense, or the file ended */
+  uint64_t records; /* length of the record dimension */
+  uint64_t *dimensions; /* [dimension_count]; 0 for the record dimension */
+  uint64_t dimension_count;
+  uint64_t fixed_end; /* where the last fixed variable ends */
+  uint64_t record_start; /* where the record variables' parts of the first record end */
+  uint64_t record_size; /* bytes of one record, its parts padded to 4 */
+  uint64_t record_last; /* bytes of the last part seen, unpadded */
+  int record_variables;
+} Walk;
+
+static uint64_t netcdf_read_number(Walk *walk, int bytes) {
+  uint64_t value = 0;
+  for (int i = 0; i < bytes; i++) {
+    int c = getc(walk->stream);
+    if (c == EOF) {
+      walk->bad = true;
+      return 0;
+    }
+    value = value << 8 | (uint64_t)c;
+  }
+  return value;
+}
+
+/* Reads a count of items; `bad` if the file is too short for so many, of at least `least` bytes each. */
+static uint64_t read_count(Walk *walk, uint64_t least) {
+  uint64_t count = netcdf_read_number(walk, walk->count_bytes);
+  if (least > 0 && count > walk->size / least) walk->bad = true;
+  return walk->bad ? 0 : count;
+}
+
+static void netcdf_skip_bytes(Walk *walk, uint64_t bytes) {
+  uint64_t padded = (bytes + 3) / 4 * 4;
+  if (bytes > walk->size || fseeko(walk->stream, (off_t)padded, SEEK_CUR) != 0 ||
+      (uint64_t)ftello(walk->stream) > walk->size)
+    walk->bad = true;
+}
+
+/* Skips a name. The library promises its callers names of at most NC_MAX_NAME bytes and variables of at most
+ * NC_MAX_VAR_DIMS axes, but returns longer ones just as they are in a file, past the end of the caller's
+ * buffer. */
+static void skip_name(Walk *walk) {
+  uint64_t length = read_count(walk, 1);
+  if (length > NC_MAX_NAME) walk->bad = true;
+  netcdf_skip_bytes(walk, length);
+}
+
+/* Returns the size in bytes of one value of an external type; for an unknown type, 0, and sets `bad`. */
+static uint64_t read_type_size(Walk *walk) {
+  static const uint64_t sizes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8};
+  uint64_t type = netcdf_read_number(walk, 4);
+  if (type == 0 || type >= sizeof sizes / sizeof *sizes) walk->bad = true;
+  return walk->bad ? 0 : sizes[type];
+}
+
+/* Reads the number of elements of a list that begins with `tag`; an absent list is two zeros. */
+static uint64_t open_list(Walk *walk, uint64_t tag, uint64_t least) {
+  uint64_t found = netcdf_read_number(walk, 4), count = read_count(walk, least);
+  if (found != tag && (found != 0 || count != 0)) walk->bad = true;
+  return walk->bad ? 0 : count;
+}
+
+static void walk_attributes(Walk *walk) {
+  uint64_t count = open_list(walk, TAG_ATTRIBUTE, 12);
+  for (uint64_t i = 0; i < count && !walk->bad; i++) {
+    skip_name(walk);
+    uint64_t size = read_type_size(walk), length = read_count(walk, size);
+    netcdf_skip_bytes(walk, length * size);
+  }
+}
+
+static void netcdf_raise_end(uint64_t *end, uint64_t start, uint64_t bytes, bool *bad) {
+  uint64_t sum;
+  if (__builtin_add_overflow(start, bytes, &sum))
+    *bad = true;
+  else if (sum > *end)
+    *end = sum;
+}
+
+static void walk_variable(Walk *walk) {
+  skip_name(walk);
+  uint64_t rank = read_count(walk, (uint64_t)walk->count_bytes), bytes = 1;
+  bool record = false;
+  if (rank > NC_MAX_VAR_DIMS) walk->bad = true;
+  for (uint64_t axis = 0; axis < rank && !walk->bad; axis++) {
+    uint64_t id = netcdf_read_number(walk, walk->count_bytes);
+    if (id >= walk->dimension_count)
+      walk->bad = true;
+    else if (walk->dimensions[id] == 0 && axis == 0)
+      record = true;
+    else if (__builtin_mul_overflow(bytes, walk->dimensions[id], &bytes))
+      walk->bad = true;
+  }
+  walk_attributes(walk);
+  if (__builtin_mul_overflow(bytes, read_type_size(walk), &bytes)) walk->bad = true;
+  netcdf_read_number(walk, walk->count_bytes); /* the size again, which old formats may be unable to hold */
+  uint64_t begin = netcdf_read_number(walk, walk->offset_bytes);
+  if (walk->bad) return;
+  netcdf_raise_end(record ? &walk->record_start : &walk->fixed_end, begin, bytes, &walk->bad);
+  if (record) {
+    walk->record_variables++;
+    walk->record_last = bytes;
+    if (bytes > walk->size ||
+        __builtin_add_overflow(walk->record_size, (bytes + 3) / 4 * 4, &walk->record_size))
+      walk->bad = true;
+  }
+}
+
+static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
+  uint64_t version = netcdf_read_number(walk, 4) & 0xff, more = 0;
+  walk->count_bytes = version == 5 ? 8 : 4;
+  walk->offset_bytes = version == 1 ? 4 : 8;
+  walk->records = netcdf_read_number(walk, walk->count_bytes);
+  /* A file that was written to a pipe leaves the number of records open. */
+  const bool streamed = walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
+  walk->dimension_count = open_list(walk, TAG_DIMENSION, 8);
+  NEW(walk->dimensions, walk->dimension_count);
+  for (uint64_t i = 0; i < walk->dimension_count && !walk->bad; i++) {
+    skip_name(walk);
+    walk->dimensions[i] = netcdf_read_number(walk, walk->count_bytes);
+  }
+  walk_attributes(walk);
+  const uint64_t variables = open_list(walk, TAG_VARIABLE, 20);
+  for (uint64_t i = 0; i < variables && !walk->bad; i++) walk_variable(walk);
+  uint64_t needed = (uint64_t)ftello(walk->stream);
+  if (walk->records > 0 && !streamed) {
+    /* With only one record variable, records are not padded. */
+    uint64_t step = walk->record_variables == 1 ? walk->record_last : walk->record_size;
+    if (__builtin_mul_overflow(walk->records - 1, step, &more)) walk->bad = true;
+    netcdf_raise_end(&needed, walk->record_start, more, &walk->bad);
+  }
+  netcdf_raise_end(&needed, walk->fixed_end, 0, &walk->bad);
+  if (walk->bad) return status_set(STATUS_INPUT, "%s: the NetCDF header is damaged or cut off", path);
+  if (needed > walk->size)
+    return status_set(STATUS_INPUT, "%s is cut off: it has %ju bytes, its NetCDF header says %ju", path,
+                      (uintmax_t)walk->size, (uintmax_t)needed);
+  *end = streamed ? UINT64_MAX : (needed + 3) / 4 * 4;
+  return STATUS_OK;
+}
+
+/* Walks the header of a classic file (CDF-1, 2 or 5) and checks that the file is long enough for what the
+ * header describes: the library itself reads what was cut off as zeros. STATUS_INPUT if it is damaged or cut
+ * off. *end: where its data end, padding included; UINT64_MAX if the header leaves that open. */
+static Status store_classic_check(const char *path, FILE *stream, uint64_t size, uint64_t *end) {
+  Walk walk = {.stream = stream, .size = size};
+  rewind(stream);
+  Status status = walk_header(&walk, path, end);
+  free(walk.dimensions);
+  return status;
+}
+
+/* ---- formats */
 
 typedef enum { MAGIC_OTHER, MAGIC_CLASSIC, MAGIC_HDF5 } Magic;
 
@@ -33,28 +285,20 @@ bool store_is_netcdf(const char *path) {
 
 enum { HDF5_HEAD = 28 + 3 * 8 /* up to the end of the address, in the version with the longest header */ };
 
-static uint64_t hdf5_read_address(const unsigned char *at, unsigned bytes) {
-  uint64_t value = 0;
-  while (bytes > 0) value = value << 8 | at[--bytes];
-  return value;
-}
-
 /* Returns the "end of file address" of the superblock; UINT64_MAX if we do not know how to find it, which is
  * left to the library to judge. */
-static uint64_t hdf5_end_address(const unsigned char head[HDF5_HEAD]) {
-  unsigned version = head[8], bytes = version < 2 ? head[13] : head[9];
-  if (version > 3 || (bytes != 4 && bytes != 8)) return UINT64_MAX;
-  /* It comes after the base address and the address of free space (versions 0 and 1) or of the superblock
-   * extension (2 and 3). */
-  size_t first = version == 0 ? 24 : version == 1 ? 28 : 12;
-  return hdf5_read_address(head + first + 2 * (size_t)bytes, bytes);
-}
-
-/* Returns where an HDF5 file says that it ends; UINT64_MAX if that is unknown. */
 static uint64_t hdf5_end(FILE *stream) {
   unsigned char head[HDF5_HEAD];
   rewind(stream);
-  return fread(head, 1, HDF5_HEAD, stream) == HDF5_HEAD ? hdf5_end_address(head) : UINT64_MAX;
+  if (fread(head, 1, HDF5_HEAD, stream) != HDF5_HEAD) return UINT64_MAX;
+  const unsigned version = head[8], bytes = version < 2 ? head[13] : head[9];
+  if (version > 3 || (bytes != 4 && bytes != 8)) return UINT64_MAX;
+  /* It comes after the base address and the address of free space (versions 0 and 1) or of the superblock
+   * extension (2 and 3). */
+  const unsigned first = version == 0 ? 24 : version == 1 ? 28 : 12;
+  uint64_t end = 0;
+  for (unsigned i = bytes; i > 0; i--) end = end << 8 | head[first + 2 * bytes + i - 1];
+  return end;
 }
 
 /* ---- opening */

@@ -45,14 +45,15 @@ static Status store_read_find(StoreFile *file, const char *name, Variable *out) 
   return store_check(file, code, "inspect the variable '%s'", name);
 }
 
-/* Writes "(3, any, 5)" into out; SIZE_MAX is "any". */
-static void store_print_shape(int rank, const size_t *lengths, size_t size, char *out) {
+/* Writes "(3, any, 5)" into out, SIZE_MAX being "any", or if there are `names`, "(component, dim)". */
+static void store_print_axes(int rank, const size_t *lengths, const char *const *names, size_t size,
+                             char *out) {
   size_t used = (size_t)snprintf(out, size, "(");
   for (int axis = 0; axis < rank && used < size; axis++) {
-    const char *comma = axis == 0 ? "" : ", ";
-    int n = lengths[axis] == SIZE_MAX ? snprintf(out + used, size - used, "%sany", comma)
-                                      : snprintf(out + used, size - used, "%s%zu", comma, lengths[axis]);
-    used += (size_t)n;
+    char length[24] = "any";
+    if (!names && lengths[axis] != SIZE_MAX) snprintf(length, sizeof length, "%zu", lengths[axis]);
+    used += (size_t)snprintf(out + used, size - used, "%s%s", axis == 0 ? "" : ", ",
+                             names ? names[axis] : length);
   }
   if (used < size) snprintf(out + used, size - used, ")");
 }
@@ -73,23 +74,12 @@ static Status store_check_size(StoreFile *file, const char *name, nc_type type, 
     countable = countable && !__builtin_mul_overflow(bytes, lengths[axis], &bytes);
   if (countable && bytes <= most) return STATUS_OK;
   char shape[128], size[32] = "above 2^64";
-  store_print_shape(rank, lengths, sizeof shape, shape);
+  store_print_axes(rank, lengths, NULL, sizeof shape, shape);
   if (countable) snprintf(size, sizeof size, "%zu", bytes);
   return status_set(
       STATUS_INPUT,
       "%s: the variable '%s' has shape %s, %s bytes, but the file has %ju, which hold at most %zu",
       file->path, name, shape, size, (uintmax_t)file->size, most);
-}
-
-/* Checks the size of the chunks: HDF5 reads whole chunks, and they may be larger than the variable. */
-static Status store_check_chunk(StoreFile *file, const char *name, const Variable *variable) {
-  int storage = NC_CONTIGUOUS;
-  size_t chunk[NC_MAX_VAR_DIMS];
-  if (file->classic || variable->rank == 0) return STATUS_OK;
-  int code = nc_inq_var_chunking(file->ncid, variable->id, &storage, chunk);
-  TRY(store_check(file, code, "inspect the chunks of the variable '%s'", name));
-  return storage == NC_CHUNKED ? store_check_size(file, name, variable->type, variable->rank, chunk)
-                               : STATUS_OK;
 }
 
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths) {
@@ -101,8 +91,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
     same = lengths[axis] == SIZE_MAX || lengths[axis] == found[axis];
   if (!same) {
     char expected_text[128], found_text[128];
-    store_print_shape(rank, lengths, sizeof expected_text, expected_text);
-    store_print_shape(variable.rank, found, sizeof found_text, found_text);
+    store_print_axes(rank, lengths, NULL, sizeof expected_text, expected_text);
+    store_print_axes(variable.rank, found, NULL, sizeof found_text, found_text);
     return variable.rank == rank
                ? status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
                             found_text, expected_text)
@@ -110,7 +100,14 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
                             file->path, name, found_text, rank, rank == 1 ? "" : "s");
   }
   TRY(store_check_size(file, name, variable.type, rank, found));
-  TRY(store_check_chunk(file, name, &variable));
+  if (!file->classic && rank > 0) {
+    /* HDF5 reads whole chunks, and they may be larger than the variable. */
+    int storage = NC_CONTIGUOUS;
+    size_t chunk[NC_MAX_VAR_DIMS];
+    int code = nc_inq_var_chunking(file->ncid, variable.id, &storage, chunk);
+    TRY(store_check(file, code, "inspect the chunks of the variable '%s'", name));
+    if (storage == NC_CHUNKED) TRY(store_check_size(file, name, variable.type, rank, chunk));
+  }
   for (int axis = 0; axis < rank; axis++) lengths[axis] = found[axis];
   return STATUS_OK;
 }
@@ -121,14 +118,6 @@ bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dime
   return store_read_find(file, name, &variable) == STATUS_OK && axis < variable.rank &&
          nc_inq_dimname(file->ncid, variable.dimensions[axis], found) == NC_NOERR &&
          strcmp(found, dimension) == 0;
-}
-
-/* Prints names of dimensions as "(component, dim)". */
-static void store_print_dimensions(int rank, const char *const *names, size_t size, char *out) {
-  size_t used = (size_t)snprintf(out, size, "(");
-  for (int axis = 0; axis < rank && used < size; axis++)
-    used += (size_t)snprintf(out + used, size - used, "%s%s", axis == 0 ? "" : ", ", names[axis]);
-  if (used < size) snprintf(out + used, size - used, ")");
 }
 
 Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names) {
@@ -146,8 +135,8 @@ Status store_axes(StoreFile *file, const char *name, int rank, const char *const
     same = same && strcmp(found[axis], names[axis]) == 0;
   }
   if (same) return STATUS_OK;
-  store_print_dimensions(rank, found_names, sizeof found_text, found_text);
-  store_print_dimensions(rank, names, sizeof expected_text, expected_text);
+  store_print_axes(rank, NULL, found_names, sizeof found_text, found_text);
+  store_print_axes(rank, NULL, names, sizeof expected_text, expected_text);
   return status_set(STATUS_INPUT, "%s: the dimensions of '%s' are %s; they must be %s", file->path, name,
                     found_text, expected_text);
 }
@@ -162,30 +151,18 @@ static bool has_attribute(StoreFile *file, int variable, const char *name) {
   return nc_inq_att(file->ncid, variable, name, NULL, NULL) == NC_NOERR;
 }
 
-/* Finds a variable that can be read as what the caller wants: integers only, or any numbers, and not
- * packed. */
-static Status store_find_numbers(StoreFile *file, const char *name, bool integer_only, Variable *variable) {
-  TRY(store_read_find(file, name, variable));
-  if (!is_integer(variable->type) && (integer_only || !is_real(variable->type)))
-    return status_set(STATUS_INPUT, "%s: the variable '%s' does not hold %s", file->path, name,
-                      integer_only ? "integers" : "numbers");
-  if (has_attribute(file, variable->id, "scale_factor") || has_attribute(file, variable->id, "add_offset"))
-    return status_set(STATUS_INPUT,
-                      "%s: the variable '%s' is packed (scale_factor or add_offset); store it unpacked",
-                      file->path, name);
-  return STATUS_OK;
-}
-
 bool store_has_attribute(StoreFile *file, const char *name) { return has_attribute(file, NC_GLOBAL, name); }
 
-/* Finds the value that means "missing" in a variable of reals: its _FillValue, or the library's default. The
- * library accepts a _FillValue of any length and type in a classic file, so that is checked here. */
-static Status store_missing_value(StoreFile *file, const char *name, const Variable *variable,
-                                  double *value) {
+/* Replaces by NaN the values that mean "missing" in a variable of reals: its _FillValue, or the library's
+ * default. The library accepts a _FillValue of any length and type in a classic file, so that is checked
+ * here. */
+static Status store_mark_missing(StoreFile *file, const char *name, const Variable *variable,
+                                 const size_t *count, double *values) {
   double as_double;
   float as_float;
   nc_type type;
-  size_t length;
+  size_t length, elements = 1;
+  if (!is_real(variable->type)) return STATUS_OK;
   if (nc_inq_att(file->ncid, variable->id, "_FillValue", &type, &length) == NC_NOERR &&
       (length != 1 || type != variable->type))
     return status_set(STATUS_INPUT,
@@ -194,32 +171,31 @@ static Status store_missing_value(StoreFile *file, const char *name, const Varia
   void *fill = variable->type == NC_DOUBLE ? (void *)&as_double : &as_float;
   int code = nc_inq_var_fill(file->ncid, variable->id, NULL, fill);
   TRY(store_check(file, code, "read the missing value of '%s'", name));
-  *value = variable->type == NC_DOUBLE ? as_double : (double)as_float;
-  return STATUS_OK;
-}
-
-/* Replaces missing values by NaN. */
-static Status mark_missing(StoreFile *file, const char *name, const Variable *variable, const size_t *count,
-                           double *values) {
-  double missing = NAN;
-  size_t elements = 1;
-  if (!is_real(variable->type)) return STATUS_OK;
-  TRY(store_missing_value(file, name, variable, &missing));
+  if (variable->type == NC_FLOAT) as_double = (double)as_float;
   for (int axis = 0; axis < variable->rank; axis++) elements *= count[axis];
   for (size_t i = 0; i < elements; i++)
-    if (values[i] == missing) values[i] = NAN;
+    if (values[i] == as_double) values[i] = NAN;
   return STATUS_OK;
 }
 
-/* Reads the hyperslab start[rank], count[rank] as `type`; the whole variable if `start` is NULL. A value that
- * does not fit is reported by the library, not trapped. */
+/* Reads the hyperslab start[rank], count[rank] as `type`; the whole variable if `start` is NULL. Reals are
+ * not read as integers, and packed variables are refused. A value that does not fit is reported by the
+ * library, not trapped. */
 static Status store_read_values(StoreFile *file, const char *name, StoreType type, const size_t *start,
                                 const size_t *count, void *out) {
   static const size_t origin[NC_MAX_VAR_DIMS];
   Variable variable;
   fenv_t environment;
   int code;
-  TRY(store_find_numbers(file, name, type == STORE_INT64 || type == STORE_BYTE, &variable));
+  const bool integer_only = type == STORE_INT64 || type == STORE_BYTE;
+  TRY(store_read_find(file, name, &variable));
+  if (!is_integer(variable.type) && (integer_only || !is_real(variable.type)))
+    return status_set(STATUS_INPUT, "%s: the variable '%s' does not hold %s", file->path, name,
+                      integer_only ? "integers" : "numbers");
+  if (has_attribute(file, variable.id, "scale_factor") || has_attribute(file, variable.id, "add_offset"))
+    return status_set(STATUS_INPUT,
+                      "%s: the variable '%s' is packed (scale_factor or add_offset); store it unpacked",
+                      file->path, name);
   if (!start) start = origin, count = variable.lengths;
   feholdexcept(&environment);
   errno = 0;
@@ -231,7 +207,7 @@ static Status store_read_values(StoreFile *file, const char *name, StoreType typ
   }
   fesetenv(&environment);
   TRY(store_check(file, code, "read the variable '%s'", name));
-  return type == STORE_DOUBLE ? mark_missing(file, name, &variable, count, out) : STATUS_OK;
+  return type == STORE_DOUBLE ? store_mark_missing(file, name, &variable, count, out) : STATUS_OK;
 }
 
 Status store_get_doubles(StoreFile *file, const char *name, double *out) {
@@ -271,24 +247,21 @@ static Status find_attribute(StoreFile *file, const char *name, nc_type *type, s
   return STATUS_OK;
 }
 
-/* Reads an attribute of the netCDF-4 type string, as some Python programs write it. */
-static Status get_string_attribute(StoreFile *file, const char *name, char **out) {
-  char *text = NULL;
-  TRY(store_check(file, nc_get_att_string(file->ncid, NC_GLOBAL, name, &text), "read the attribute '%s'",
-                  name));
-  const size_t length = text ? strlen(text) : 0;
-  const Status status = memory_new((void **)out, length + 1, 1);
-  if (status == STATUS_OK && length > 0) memcpy(*out, text, length);
-  nc_free_string(1, &text);
-  return status;
-}
-
 Status store_get_text_attribute(StoreFile *file, const char *name, char **out) {
   nc_type type;
   size_t length;
   *out = NULL;
   TRY(find_attribute(file, name, &type, &length));
-  if (type == NC_STRING && length == 1) return get_string_attribute(file, name, out);
+  if (type == NC_STRING && length == 1) { /* as some Python programs write it */
+    char *text = NULL;
+    TRY(store_check(file, nc_get_att_string(file->ncid, NC_GLOBAL, name, &text), "read the attribute '%s'",
+                    name));
+    const char *found = text ? text : "";
+    const Status status = memory_new((void **)out, strlen(found) + 1, 1);
+    if (status == STATUS_OK) strcpy(*out, found);
+    nc_free_string(1, &text);
+    return status;
+  }
   if (type != NC_CHAR)
     return status_set(STATUS_INPUT, "%s: the attribute '%s' is not text", file->path, name);
   NEW(*out, length + 1);

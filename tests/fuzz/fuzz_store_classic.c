@@ -1,4 +1,4 @@
-/* libFuzzer target for the bytes of classic NetCDF files (CDF-1, 2, 5): the checks in src/io/store_classic.c,
+/* libFuzzer target for the bytes of classic NetCDF files (CDF-1, 2, 5): the checks in src/io/store_open.c,
  * the library behind them, and all readers.
  *
  * Inputs that are not classic NetCDF are skipped: HDF5 1.10 is known to crash on hostile files, and
