@@ -126,7 +126,7 @@ struct Config {
   const ConfigValue **axis_values; /* [axis_count] */
 };
 
-/* The lists of a sweep (config_sweep.c). */
+/* The lists of a sweep. */
 typedef struct {
   int axis_count;
   bool zip;
@@ -135,9 +135,6 @@ typedef struct {
   ConfigValue **values; /* [axis_count][counts] */
 } ConfigSweep;
 
-/* Fills the settings, labels and axes of `study`. */
-Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
-                           const ConfigValue *values, ConfigSweep *sweep, StudyFile *study);
 /* Fills `resolved`, `changed` and `sha256` of `study` (config_resolve.c). */
 Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study);

@@ -1,5 +1,6 @@
 /* The whole study as YAML with every value filled in, and its hash, which a results file carries and a
- * resumed run compares. For people there is a second text, without the values that are defaults. */
+ * resumed run compares, naming the first difference. For people there is a second text, without the values
+ * that are defaults. */
 #include "io/config/config_internal.h"
 #include "io/digest.h"
 
@@ -13,20 +14,8 @@ typedef struct {
   const bool *omitted; /* [keys]: swept, absent, or not to be shown */
 } Writer;
 
-/* Returns the part of a key's name that follows the section's `length` characters. */
-static const char *part_after(const char *name, int length) { return name + length + (length > 0); }
-
 static bool config_keys_share_section(const char *a, const char *b, int length) {
   return strncmp(a, b, (size_t)length) == 0 && (length == 0 || (a[length] == '.' && b[length] == '.'));
-}
-
-/* Returns whether an earlier key is in the same section, so that its heading is already written. */
-static bool config_section_has_heading(const Writer *writer, int key, int length) {
-  for (int i = 0; i < key; i++)
-    if (!writer->omitted[i] &&
-        config_keys_share_section(writer->keys[i].name, writer->keys[key].name, length))
-      return true;
-  return false;
 }
 
 /* Writes the keys in the section whose name is the first `length` characters of key `first`, from that key
@@ -36,9 +25,12 @@ static void config_write_section(const Writer *writer, int first, int length, in
   for (int i = first; writer->keys[i].name; i++) {
     const char *name = writer->keys[i].name;
     if (writer->omitted[i] || !config_keys_share_section(name, writer->keys[first].name, length)) continue;
-    const char *part = part_after(name, length);
+    const char *part = name + length + (length > 0);
     int part_length = (int)strcspn(part, "."), inner = (int)(part - name) + part_length;
-    if (part[part_length] && config_section_has_heading(writer, i, inner)) continue;
+    bool heading = false; /* of a section in which there is an earlier key: it is already written */
+    for (int k = 0; k < i && part[part_length]; k++)
+      heading |= !writer->omitted[k] && config_keys_share_section(writer->keys[k].name, name, inner);
+    if (heading) continue;
     fprintf(writer->out, "%*s%.*s:", 2 * depth, "", part_length, part);
     if (part[part_length]) {
       fputc('\n', writer->out);
@@ -55,24 +47,6 @@ static void config_write_text(FILE *out, const char *text) {
   config_value_write(out, &(ConfigKey){.type = KEY_TEXT}, &(ConfigValue){.word = text});
 }
 
-/* Writes a policy without the options marked in omitted[options] and, if `brief`, without a label that equals
- * its name. */
-static void config_write_policy(FILE *out, const ConfigPolicy *policy, bool brief, const bool *omitted) {
-  const Config *options = policy->options;
-  fputs("  - {name: ", out);
-  config_write_text(out, policy->name);
-  if (!brief || strcmp(policy->label, policy->name) != 0) {
-    fputs(", label: ", out);
-    config_write_text(out, policy->label);
-  }
-  for (int i = 0; options->keys[i].name; i++) {
-    if (omitted[i]) continue;
-    fprintf(out, ", %s: ", options->keys[i].name);
-    config_value_write(out, &options->keys[i], &options->values[i]);
-  }
-  fputs("}\n", out);
-}
-
 /* Marks the values that equal the defaults of their keys. Those already marked have no value and are
  * skipped. */
 static Status mark_defaults(Arena *memory, const ConfigKey *keys, const ConfigValue *values, bool *out) {
@@ -81,32 +55,31 @@ static Status mark_defaults(Arena *memory, const ConfigKey *keys, const ConfigVa
   return STATUS_OK;
 }
 
-/* Writes the policies; if `brief`, without options that have their defaults. */
+/* Writes the policies; if `brief`, without options that have their defaults, and without labels that equal
+ * the names. */
 static Status config_write_policies(Arena *memory, FILE *out, bool brief, const StudyFile *study) {
   fputs(study->policy_count > 0 ? "policies:\n" : "policies: []\n", out);
   for (int p = 0; p < study->policy_count; p++) {
-    const Config *options = study->policies[p].options;
+    const ConfigPolicy *policy = &study->policies[p];
+    const Config *options = policy->options;
     bool *omitted;
     ALLOCATE(memory, omitted, config_key_count(options->keys) + 1);
     for (int i = 0; options->keys[i].name; i++) omitted[i] = options->values[i].absent;
     if (brief) TRY(mark_defaults(memory, options->keys, options->values, omitted));
-    config_write_policy(out, &study->policies[p], brief, omitted);
+    fputs("  - {name: ", out);
+    config_write_text(out, policy->name);
+    if (!brief || strcmp(policy->label, policy->name) != 0) {
+      fputs(", label: ", out);
+      config_write_text(out, policy->label);
+    }
+    for (int i = 0; options->keys[i].name; i++) {
+      if (omitted[i]) continue;
+      fprintf(out, ", %s: ", options->keys[i].name);
+      config_value_write(out, &options->keys[i], &options->values[i]);
+    }
+    fputs("}\n", out);
   }
   return STATUS_OK;
-}
-
-static void config_write_sweep(FILE *out, const ConfigKey *keys, const ConfigSweep *sweep) {
-  if (sweep->axis_count > 0) fputs("sweep:\n", out);
-  if (sweep->zip) fputs("  zip: true\n", out);
-  for (int a = 0; a < sweep->axis_count; a++) {
-    const ConfigKey *key = &keys[sweep->keys[a]];
-    fprintf(out, "  %s: ", key->name);
-    for (int i = 0; i < sweep->counts[a]; i++) {
-      fputs(i ? ", " : "[", out);
-      config_value_write(out, key, &sweep->values[a][i]);
-    }
-    fputs("]\n", out);
-  }
 }
 
 static Status config_write_study(Arena *memory, bool brief, const ConfigKey *keys, const ConfigValue *values,
@@ -122,7 +95,17 @@ static Status config_write_study(Arena *memory, bool brief, const ConfigKey *key
   if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
   config_write_section(&(Writer){stream, keys, values, omitted}, 0, 0, 0);
   Status status = config_write_policies(memory, stream, brief, study);
-  config_write_sweep(stream, keys, sweep);
+  if (sweep->axis_count > 0) fputs("sweep:\n", stream);
+  if (sweep->zip) fputs("  zip: true\n", stream);
+  for (int a = 0; a < sweep->axis_count; a++) {
+    const ConfigKey *key = &keys[sweep->keys[a]];
+    fprintf(stream, "  %s: ", key->name);
+    for (int i = 0; i < sweep->counts[a]; i++) {
+      fputs(i ? ", " : "[", stream);
+      config_value_write(stream, key, &sweep->values[a][i]);
+    }
+    fputs("]\n", stream);
+  }
   if (fclose(stream) != 0) status = status_set(STATUS_INTERNAL, "out of memory");
   if (status == STATUS_OK) status = arena_print(memory, out, "%s", text);
   free(text);
@@ -138,4 +121,127 @@ Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, c
     return config_refuse(place, "with all values filled in, the study is longer than %d bytes",
                          CONFIG_TEXT_LIMIT);
   return digest_hex(study->resolved, size, study->sha256);
+}
+
+/* ---- the first difference between two resolved studies, for the message "resume refused" */
+
+/* The two studies to compare, and where the message goes. */
+typedef struct {
+  Arena memory;
+  const ConfigNode *root[2];
+  size_t size;
+  char *out;
+} Comparison;
+
+/* Returns the label of a policy, which stands for the whole of it in a list; any other node itself. */
+static const ConfigNode *config_label_or_node(const ConfigNode *node) {
+  const ConfigNode *label = config_node_child(node, "label");
+  return label && label->kind == NODE_SCALAR ? label : node;
+}
+
+static void config_print_node(FILE *out, const ConfigNode *node) {
+  node = config_label_or_node(node);
+  if (node->kind == NODE_SCALAR) {
+    fputs(node->text, out);
+    return;
+  }
+  fputc(node->kind == NODE_MAPPING ? '{' : '[', out);
+  for (const ConfigNode *child = node->first; child; child = child->next) {
+    if (child->key) fprintf(out, "%s: ", child->key);
+    config_print_node(out, child);
+    if (child->next) fputs(", ", out);
+  }
+  fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
+}
+
+/* Shows one side of the message: the value or, if there is none, the sweep of that key. *swept is what to
+ * write before it. */
+static ConfigShown config_difference_side(const Comparison *self, int side, const char *path,
+                                          const ConfigNode *node, const char **swept) {
+  const ConfigNode *sweep = self->root[side] ? config_node_child(self->root[side], "sweep") : NULL;
+  char text[256] = "(absent)"; /* config_shown cuts it much shorter */
+  *swept = !node && sweep && (node = config_node_child(sweep, path)) ? "swept over " : "";
+  FILE *stream = node ? fmemopen(text, sizeof text, "w") : NULL;
+  if (stream) {
+    config_print_node(stream, node);
+    fclose(stream);
+    text[sizeof text - 1] = '\0';
+  }
+  return config_shown(text);
+}
+
+static bool config_difference_report(const Comparison *self, const char *path, const ConfigNode *old_node,
+                                     const ConfigNode *new_node) {
+  const char *old_swept, *new_swept;
+  const ConfigShown old_text = config_difference_side(self, 0, path, old_node, &old_swept),
+                    new_text = config_difference_side(self, 1, path, new_node, &new_swept);
+  snprintf(self->out, self->size, "%s: %s%s -> %s%s", path, old_swept, old_text.text, new_swept,
+           new_text.text);
+  return true;
+}
+
+/* Returns whether two nodes are shown as the same: policies are if they have the same label. */
+static bool config_nodes_equal(const ConfigNode *a, const ConfigNode *b) {
+  const ConfigNode *left = config_label_or_node(a), *right = config_label_or_node(b);
+  if (left != a && right != b) a = left, b = right;
+  if (a->kind != b->kind || a->count != b->count) return false;
+  if (a->kind == NODE_SCALAR)
+    return strcmp(a->text, b->text) == 0 && config_node_null(a) == config_node_null(b);
+  for (a = a->first, b = b->first; a; a = a->next, b = b->next)
+    if ((a->key && strcmp(a->key, b->key) != 0) || !config_nodes_equal(a, b)) return false;
+  return true;
+}
+
+static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a, const ConfigNode *b);
+
+static bool config_child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
+                                 const ConfigNode *b) {
+  const char *child_path;
+  if (arena_print(&self->memory, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
+    return config_difference_report(self, path, a, b);
+  if (!a || !b) {
+    /* A section that only one side has: its first key is the difference, not the section. */
+    const ConfigNode *only = a ? a : b;
+    if (only->kind == NODE_MAPPING && only->first)
+      return config_child_differs(self, child_path, only->first->key, a ? only->first : NULL,
+                                  b ? only->first : NULL);
+    return config_difference_report(self, child_path, a, b);
+  }
+  return config_nodes_differ(self, child_path, a, b);
+}
+
+static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a,
+                                const ConfigNode *b) {
+  if (a->kind == NODE_MAPPING && b->kind == NODE_MAPPING) {
+    for (const ConfigNode *child = a->first; child; child = child->next)
+      if (config_child_differs(self, path, child->key, child, config_node_child(b, child->key))) return true;
+    for (const ConfigNode *child = b->first; child; child = child->next)
+      if (!config_node_child(a, child->key) && config_child_differs(self, path, child->key, NULL, child))
+        return true;
+    return false;
+  }
+  if (!config_nodes_equal(a, b)) return config_difference_report(self, path, a, b);
+  for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
+    const ConfigNode *label = config_label_or_node(a);
+    if (label != a && config_child_differs(self, path, label->text, a, b)) return true;
+  }
+  return false;
+}
+
+bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {
+  Comparison self = {.size = size, .out = out};
+  const char *texts[2] = {old_resolved, new_resolved};
+  bool different = false;
+  if (size > 0) *out = '\0';
+  for (int side = 0; side < 2 && !different; side++) {
+    ConfigNode *root = NULL;
+    different =
+        config_tree_parse(&self.memory, side == 0 ? "old" : "new", true, texts[side], &root) != STATUS_OK ||
+        !root;
+    self.root[side] = root;
+    if (different) snprintf(out, size, "the %s configuration cannot be read", side == 0 ? "old" : "new");
+  }
+  different = different || config_nodes_differ(&self, "", self.root[0], self.root[1]);
+  arena_free(&self.memory);
+  return different;
 }

@@ -1,18 +1,71 @@
-/* Reads a study: the file and each --set are layers over the table of keys, from which policies, values and
- * settings follow. */
+/* Reads a study: the text of a file; the file and each --set as layers over the table of keys, from which
+ * policies, values and settings follow. */
 #include "io/config/config_internal.h"
+#include "io/store.h"
 
-#include "core/memory.h"
-
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- the text: UTF-8 without NUL, of bounded size */
+
+enum { LETTER = -1 /* any byte but zero */ };
+
+/* Encodings, known by the byte order mark or by the zeros around the first characters (YAML 1.2.2, section
+ * 5.2). */
+static const struct {
+  const char *name;
+  int length, head[4];
+} encodings[] = {{"UTF-32 (big endian)", 4, {0, 0, 0xFE, 0xFF}},
+                 {"UTF-32 (little endian)", 4, {0xFF, 0xFE, 0, 0}},
+                 {"UTF-32 (big endian)", 4, {0, 0, 0, LETTER}},
+                 {"UTF-32 (little endian)", 4, {LETTER, 0, 0, 0}},
+                 {"UTF-16 (big endian)", 2, {0xFE, 0xFF}},
+                 {"UTF-16 (little endian)", 2, {0xFF, 0xFE}},
+                 {"UTF-16 (big endian)", 4, {0, LETTER, 0, LETTER}},
+                 {"UTF-16 (little endian)", 4, {LETTER, 0, LETTER, 0}}};
+
+/* Checks that bytes[size] can be parsed: neither UTF-16 nor UTF-32, and without NUL. */
+static Status config_text_check(const char *source, size_t size, const char *bytes) {
+  ConfigPlace place = {.source = source};
+  for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
+    bool begins = size >= (size_t)encodings[i].length;
+    for (int k = 0; k < encodings[i].length && begins; k++) {
+      const int byte = (unsigned char)bytes[k], head = encodings[i].head[k];
+      begins = head == LETTER ? byte != 0 : byte == head;
+    }
+    if (begins) return config_refuse(place, "this is %s; a study file is text in UTF-8", encodings[i].name);
+  }
+  const size_t text = strnlen(bytes, size);
+  if (text == size) return STATUS_OK;
+  place.line = place.column = 1; /* columns are counted in characters */
+  for (size_t i = 0; i < text; i++) {
+    if (((unsigned char)bytes[i] & 0xC0) != 0x80) place.column++;
+    if (bytes[i] == '\n') place.line++, place.column = 1;
+  }
+  return config_refuse(place, "a NUL byte; a study file is text in UTF-8");
+}
+
+Status config_study_text(const char *path, char **out) {
+  static const char mark[] = "\xEF\xBB\xBF";
+  size_t size;
+  TRY(store_read_text(path, CONFIG_TEXT_LIMIT, out, &size));
+  const Status status = config_text_check(path, size, *out);
+  if (status != STATUS_OK) {
+    free(*out);
+    *out = NULL;
+  } else if (strncmp(*out, mark, 3) == 0) {
+    memmove(*out, *out + 3, size - 2);
+  }
+  return status;
+}
+
+/* ---- layers */
 
 /* What one source (the file, or one --set) gives; also used for what all of them give together. */
 typedef struct {
   ConfigGiven values, axes;
   const ConfigNode *zip, *policies;
 } Layer;
-
-static const ConfigKey no_keys[] = {{.name = NULL}};
 
 static Status config_layer_new(Arena *memory, const ConfigKey *keys, Layer *layer) {
   *layer = (Layer){.zip = NULL};
@@ -43,17 +96,16 @@ static Status config_layer_take_entry(Arena *memory, const ConfigNode *node, Lay
   return STATUS_OK;
 }
 
-static bool is_list(const ConfigKey *key) { return key->type == KEY_INTS || key->type == KEY_WORDS; }
-
-/* Merges `upper` into `lower`, which it overrides. In a --set, a list for a scalar key is its sweep, and a
- * single value removes the sweep. */
-static void config_layer_merge(const Layer *upper, bool set, Layer *lower) {
+/* Merges a --set into `lower`, which it overrides: a list for a scalar key is its sweep, and a single value
+ * removes the sweep. */
+static void config_layer_merge(const Layer *upper, Layer *lower) {
   for (int i = 0; i < upper->values.count; i++) {
     int key = upper->values.order[i];
     const ConfigNode *node = upper->values.node[key];
-    bool sweeps = set && node->kind == NODE_SEQUENCE && !is_list(&upper->values.keys[key]);
+    const KeyType type = upper->values.keys[key].type;
+    bool sweeps = node->kind == NODE_SEQUENCE && type != KEY_INTS && type != KEY_WORDS;
     config_given_put(sweeps ? &lower->axes : &lower->values, key, node);
-    if (set && !sweeps && lower->axes.node[key]) config_given_remove(&lower->axes, key);
+    if (!sweeps && lower->axes.node[key]) config_given_remove(&lower->axes, key);
   }
   for (int i = 0; i < upper->axes.count; i++)
     config_given_put(&lower->axes, upper->axes.order[i], upper->axes.node[upper->axes.order[i]]);
@@ -61,75 +113,41 @@ static void config_layer_merge(const Layer *upper, bool set, Layer *lower) {
   if (upper->policies) lower->policies = upper->policies;
 }
 
-static Status config_layer_take_file(Arena *memory, ConfigPlace place, const char *text, Layer *all) {
-  ConfigNode *root;
-  Layer layer;
-  TRY(config_tree_parse(memory, place.source, true, text, &root));
-  if (!root || config_node_null(root)) return config_refuse(place, "the study file is empty");
-  if (root->kind != NODE_MAPPING)
-    return config_refuse(root->place, "expected a mapping of keys, such as name: figure2");
-  TRY(config_layer_new(memory, all->values.keys, &layer));
-  for (const ConfigNode *child = root->first; child; child = child->next)
-    TRY(config_layer_take_entry(memory, child, &layer));
-  config_layer_merge(&layer, false, all);
-  return STATUS_OK;
-}
-
-static Status config_layer_take_set(Arena *memory, const char *text, Layer *all) {
-  ConfigNode *node;
-  Layer layer;
-  TRY(config_tree_assignment(memory, "--set", text, &node));
-  TRY(config_layer_new(memory, all->values.keys, &layer));
-  TRY(config_layer_take_entry(memory, node, &layer));
-  config_layer_merge(&layer, true, all);
-  return STATUS_OK;
-}
-
-/* Reads the label of a policy; everything else in its mapping is an option. */
-static Status config_read_policy_label(Arena *memory, const ConfigNode *node, const char *owner,
-                                       ConfigPolicy *policy) {
-  static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
-  const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
-  ConfigValue value = {.word = NULL};
-  if (label) TRY(config_value_parse(memory, &label_key, owner, "label", label, &value));
-  policy->label = value.word ? value.word : policy->name;
-  if (value.word && (!*value.word || strlen(value.word) > CONFIG_LABEL_LIMIT))
-    return config_refuse(label->place, "key '%slabel': a label must have 1 to %d bytes", owner,
-                         CONFIG_LABEL_LIMIT);
-  return STATUS_OK;
-}
-
-static Status config_read_policy_options(Arena *memory, const ConfigKey *keys, const ConfigNode *node,
-                                         const char *owner, ConfigPolicy *policy) {
+/* Reads a policy: its name alone, or a mapping of its name, its label and its options. */
+static Status config_read_policy(Arena *memory, const ConfigSchema *schema, const ConfigNode *node,
+                                 ConfigPolicy *policy) {
+  static const ConfigKey no_keys[] = {{.name = NULL}},
+                         label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
+  const ConfigKey name_key = {.name = "policies", .type = KEY_WORD, .word = schema->policy_name};
+  const ConfigNode *name = node->kind == NODE_MAPPING ? config_node_child(node, "name") : node,
+                   *label = config_node_child(node, "label");
+  const char *owner;
+  ConfigValue value, *values;
   ConfigGiven given;
-  ConfigValue *values;
   Config *options;
+  if (!name)
+    return config_refuse(node->place, "key 'policies': a policy needs a name, such as {name: ts, label: x}");
+  TRY(config_value_parse(memory, &name_key, "", "policies", name, &value));
+  policy->name = policy->label = value.word;
+  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
+  if (label) TRY(config_value_parse(memory, &label_key, owner, "label", label, &value));
+  if (label && value.word) {
+    if (!*value.word || strlen(value.word) > CONFIG_LABEL_LIMIT)
+      return config_refuse(label->place, "key '%slabel': a label must have 1 to %d bytes", owner,
+                           CONFIG_LABEL_LIMIT);
+    policy->label = value.word;
+  }
+  const ConfigKey *keys = schema->policy_keys ? schema->policy_keys(policy->name) : NULL;
+  if (!keys) keys = no_keys;
   ASSERT(config_key_index(keys, "name") < 0 && config_key_index(keys, "label") < 0);
   TRY(config_given_new(memory, keys, &given));
   for (const ConfigNode *child = node->kind == NODE_MAPPING ? node->first : NULL; child; child = child->next)
-    if (strcmp(child->key, "name") != 0 && strcmp(child->key, "label") != 0)
-      TRY(config_given_take(memory, owner, child->key, child, &given));
+    if (child != name && child != label) TRY(config_given_take(memory, owner, child->key, child, &given));
   TRY(config_table_values(memory, owner, node->place, &given, NULL, &values));
   ALLOCATE(memory, options, 1);
   *options = (Config){.keys = keys, .values = values};
   policy->options = options;
   return STATUS_OK;
-}
-
-static Status config_read_policy(Arena *memory, const ConfigSchema *schema, const ConfigNode *node,
-                                 ConfigPolicy *policy) {
-  const ConfigKey name_key = {.name = "policies", .type = KEY_WORD, .word = schema->policy_name};
-  const ConfigNode *name = node->kind == NODE_MAPPING ? config_node_child(node, "name") : node;
-  const char *owner;
-  ConfigValue value;
-  if (!name)
-    return config_refuse(node->place, "key 'policies': a policy needs a name, such as {name: ts, label: x}");
-  TRY(config_value_parse(memory, &name_key, "", "policies", name, &value));
-  policy->name = value.word;
-  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
-  TRY(config_read_policy_label(memory, node, owner, policy));
-  const ConfigKey *keys = schema->policy_keys ? schema->policy_keys(policy->name) : NULL;
-  return config_read_policy_options(memory, keys ? keys : no_keys, node, owner, policy);
 }
 
 static Status config_read_policies(Arena *memory, const ConfigSchema *schema, const ConfigNode *list,
@@ -156,28 +174,143 @@ static Status config_read_policies(Arena *memory, const ConfigSchema *schema, co
   return STATUS_OK;
 }
 
-static Status config_read_zip(Arena *memory, const ConfigNode *node, bool *out) {
-  static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
-  ConfigValue value = {.boolean = false};
-  if (node) TRY(config_value_parse(memory, &zip_key, "sweep.", "zip", node, &value));
-  *out = value.boolean;
+/* ---- settings: the product of the lists of values, first axis slowest, or all lists in step (zip) */
+
+static Status config_sweep_read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigValue **values,
+                                     int *count) {
+  const ConfigKey *row = &axes->keys[key];
+  const ConfigNode *list = axes->node[key];
+  const char *name = row->name;
+  if (row->fixed || row->type == KEY_INTS || row->type == KEY_WORDS)
+    return config_refuse(list->key_place, "key 'sweep.%s': '%s' cannot be swept", name, name);
+  if (list->kind != NODE_SEQUENCE || list->count == 0)
+    return config_refuse(list->place, "key 'sweep.%s': expects a list of values, such as [a, b]", name);
+  if (list->count > CONFIG_SETTING_LIMIT)
+    return config_refuse(list->place, "key 'sweep.%s': more than %d settings", name, CONFIG_SETTING_LIMIT);
+  ALLOCATE(memory, *values, list->count);
+  *count = 0;
+  for (const ConfigNode *item = list->first; item; item = item->next)
+    TRY(config_value_parse(memory, row, "sweep.", name, item, &(*values)[(*count)++]));
   return STATUS_OK;
 }
+
+/* Writes the value as a label shows it: text as it is, a number in its shortest form. */
+static Status config_value_label(Arena *memory, const ConfigKey *key, const ConfigValue *value,
+                                 const char **out) {
+  char text[32];
+  if (value->word) return *out = value->word, STATUS_OK;
+  switch (key->type) {
+  case KEY_INT: return arena_print(memory, out, "%lld", (long long)value->integer);
+  case KEY_REAL: config_real_text(value->real, text); return arena_print(memory, out, "%s", text);
+  case KEY_BOOL: return *out = value->boolean ? "true" : "false", STATUS_OK;
+  default: return *out = "null", STATUS_OK;
+  }
+}
+
+/* Fills study->axes[a], which is what callers see of an axis. */
+static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a, StudyFile *study) {
+  bool numeric = key->type == KEY_INT || key->type == KEY_REAL;
+  double *numbers;
+  const char **texts;
+  ALLOCATE_ARRAYS(memory, study->setting_count, numbers, texts);
+  for (int s = 0; s < study->setting_count; s++) {
+    const ConfigValue *value = study->settings[s]->axis_values[a];
+    if (value->word) numeric = false;
+    numbers[s] = key->type == KEY_INT ? (double)value->integer : value->real;
+    TRY(config_value_label(memory, key, value, &texts[s]));
+  }
+  study->axes[a] = (ConfigAxis){key->name, numeric, numbers, texts};
+  return STATUS_OK;
+}
+
+static Status config_sweep_count(ConfigPlace place, const ConfigKey *keys, const ConfigSweep *sweep,
+                                 int *out) {
+  int64_t count = 1;
+  if (sweep->zip && sweep->axis_count > 0) count = sweep->counts[0];
+  for (int a = 0; a < sweep->axis_count; a++) {
+    if (!sweep->zip) count *= sweep->counts[a];
+    if (count > CONFIG_SETTING_LIMIT)
+      return config_refuse(place,
+                           "key 'sweep': more than %d settings; make the lists shorter, or use zip: true",
+                           CONFIG_SETTING_LIMIT);
+    if (sweep->zip && sweep->counts[a] != sweep->counts[0])
+      return config_refuse(
+          place, "key 'sweep': zip: true needs lists of equal length, but '%s' has %d values and '%s' has %d",
+          keys[sweep->keys[0]].name, sweep->counts[0], keys[sweep->keys[a]].name, sweep->counts[a]);
+  }
+  *out = (int)count;
+  return STATUS_OK;
+}
+
+static int config_compare_labels(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Fills the settings, labels and axes of `study`. */
+static Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
+                                  const ConfigValue *values, ConfigSweep *sweep, StudyFile *study) {
+  Config *configs;
+  const ConfigValue **chosen; /* [settings, axes] */
+  const char **sorted; /* labels */
+  *sweep = (ConfigSweep){.axis_count = axes->count, .keys = axes->order, .zip = zip && axes->count > 1};
+  ALLOCATE_ARRAYS(memory, axes->count, sweep->counts, sweep->values, study->axes);
+  study->axis_count = axes->count;
+  for (int a = 0; a < axes->count; a++)
+    TRY(config_sweep_read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
+  TRY(config_sweep_count(place, axes->keys, sweep, &study->setting_count));
+  ALLOCATE_ARRAYS(memory, study->setting_count, configs, study->settings, study->setting_labels, sorted);
+  ALLOCATE(memory, chosen, study->setting_count * axes->count);
+  for (int s = 0; s < study->setting_count; s++, chosen += axes->count) {
+    configs[s] = (Config){axes->keys, values, axes->count, sweep->keys, chosen};
+    study->settings[s] = &configs[s];
+    for (int a = axes->count - 1, rest = s; a >= 0; a--) {
+      chosen[a] = &sweep->values[a][sweep->zip ? s : rest % sweep->counts[a]];
+      rest /= sweep->counts[a];
+    }
+  }
+  for (int a = 0; a < axes->count; a++)
+    TRY(config_sweep_fill_axis(memory, &axes->keys[axes->order[a]], a, study));
+  for (int s = 0; s < study->setting_count; s++) {
+    const char *label = axes->count > 0 ? "" : "default";
+    for (int a = 0; a < axes->count; a++)
+      TRY(arena_print(memory, &label, "%s%s%s=%s", label, a > 0 ? ", " : "", study->axes[a].key,
+                      study->axes[a].texts[s]));
+    study->setting_labels[s] = sorted[s] = label;
+  }
+  qsort(sorted, (size_t)study->setting_count, sizeof *sorted, config_compare_labels);
+  for (int s = 1; s < study->setting_count; s++)
+    if (strcmp(sorted[s - 1], sorted[s]) == 0)
+      return config_refuse(place, "key 'sweep': the setting '%s' occurs twice", config_shown(sorted[s]).text);
+  return STATUS_OK;
+}
+
+/* ---- all of it */
 
 static Status config_study_build(StudyFile *self, ConfigPlace place, const char *text,
                                  const ConfigSchema *schema, int set_count, const char *const *sets) {
   Arena *memory = &self->memory;
-  Layer all;
-  ConfigValue *values;
+  static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
+  Layer all, set;
+  ConfigNode *node;
+  ConfigValue *values, zip = {.boolean = false};
   ConfigSweep sweep;
-  bool zip;
+  TRY(config_tree_parse(memory, place.source, true, text, &node));
+  if (!node || config_node_null(node)) return config_refuse(place, "the study file is empty");
+  if (node->kind != NODE_MAPPING)
+    return config_refuse(node->place, "expected a mapping of keys, such as name: figure2");
   TRY(config_layer_new(memory, schema->keys, &all));
-  TRY(config_layer_take_file(memory, place, text, &all));
-  for (int i = 0; i < set_count; i++) TRY(config_layer_take_set(memory, sets[i], &all));
+  for (const ConfigNode *child = node->first; child; child = child->next)
+    TRY(config_layer_take_entry(memory, child, &all));
+  for (int i = 0; i < set_count; i++) {
+    TRY(config_tree_assignment(memory, "--set", sets[i], &node));
+    TRY(config_layer_new(memory, schema->keys, &set));
+    TRY(config_layer_take_entry(memory, node, &set));
+    config_layer_merge(&set, &all);
+  }
   TRY(config_table_values(memory, "", place, &all.values, &all.axes, &values));
   TRY(config_read_policies(memory, schema, all.policies, self));
-  TRY(config_read_zip(memory, all.zip, &zip));
-  TRY(config_sweep_expand(memory, place, &all.axes, zip, values, &sweep, self));
+  if (all.zip) TRY(config_value_parse(memory, &zip_key, "sweep.", "zip", all.zip, &zip));
+  TRY(config_sweep_expand(memory, place, &all.axes, zip.boolean, values, &sweep, self));
   return config_resolve(memory, place, schema->keys, values, &sweep, self);
 }
 

@@ -140,12 +140,6 @@ static Status read_list(const Check *check, const ConfigNode *node, ConfigValue 
   return STATUS_OK;
 }
 
-static Status read_bool(const Check *check, const ConfigNode *node, bool *out) {
-  *out = strcmp(node->text, "true") == 0;
-  if (node->plain && (*out || strcmp(node->text, "false") == 0)) return STATUS_OK;
-  return config_value_refuse(check, node, "is neither true nor false");
-}
-
 /* Reads the default in the table; if it is wrong, that is our mistake, not the user's. */
 static Status config_read_fallback(const Check *check, ConfigValue *out) {
   ConfigNode *node;
@@ -177,7 +171,10 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   switch (key->type) {
   case KEY_INT: return read_integer(&check, node, &out->integer);
   case KEY_REAL: return read_real(&check, node, &out->real);
-  case KEY_BOOL: return read_bool(&check, node, &out->boolean);
+  case KEY_BOOL:
+    out->boolean = strcmp(node->text, "true") == 0;
+    if (node->plain && (out->boolean || strcmp(node->text, "false") == 0)) return STATUS_OK;
+    return config_value_refuse(&check, node, "is neither true nor false");
   case KEY_INTS:
   case KEY_WORDS: return read_list(&check, node, out);
   default: return config_value_refuse(&check, node, "is unknown");
@@ -208,17 +205,6 @@ static void config_value_write_text(FILE *out, const char *text) {
   fputc('"', out);
 }
 
-static void config_value_write_real(FILE *out, double value) {
-  char text[32];
-  config_real_text(value, text);
-  const char *exponent = strchr(text, 'e');
-  /* YAML 1.1 readers take 1e-05 for text, but 1.0e-05 for a number. */
-  if (exponent && !strchr(text, '.'))
-    fprintf(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
-  else
-    fputs(text, out);
-}
-
 static bool same_word(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
 Status config_value_is_default(Arena *memory, const ConfigKey *key, const ConfigValue *value, bool *out) {
@@ -234,13 +220,23 @@ Status config_value_is_default(Arena *memory, const ConfigKey *key, const Config
 }
 
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {
+  char text[32];
+  const char *exponent;
   if (value->word) {
     config_value_write_text(out, value->word);
     return;
   }
   switch (key->type) {
   case KEY_INT: fprintf(out, "%" PRId64, value->integer); break;
-  case KEY_REAL: config_value_write_real(out, value->real); break;
+  case KEY_REAL:
+    config_real_text(value->real, text);
+    exponent = strchr(text, 'e');
+    /* YAML 1.1 readers take 1e-05 for text, but 1.0e-05 for a number. */
+    if (exponent && !strchr(text, '.'))
+      fprintf(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
+    else
+      fputs(text, out);
+    break;
   case KEY_BOOL: fputs(value->boolean ? "true" : "false", out); break;
   case KEY_INTS:
     fputc('[', out);

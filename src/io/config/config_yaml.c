@@ -31,19 +31,6 @@ static ConfigPlace config_yaml_place_of(const Reader *reader, yaml_mark_t mark) 
   return place;
 }
 
-static Status parser_error(const Reader *reader) {
-  const yaml_parser_t *parser = &reader->parser;
-  const char *problem = parser->problem ? parser->problem : "unknown problem";
-  if (parser->error == YAML_MEMORY_ERROR)
-    return status_set(STATUS_INTERNAL, "%s: out of memory", reader->source);
-  if (parser->error == YAML_READER_ERROR)
-    return config_refuse((ConfigPlace){.source = reader->source}, "not UTF-8 text: %s (byte %zu)", problem,
-                         parser->problem_offset);
-  return config_refuse(config_yaml_place_of(reader, parser->problem_mark), "not valid YAML: %s%s%s%s",
-                       problem, parser->context ? " (" : "", parser->context ? parser->context : "",
-                       parser->context ? ")" : "");
-}
-
 /* Returns the character at *text and advances *text. libyaml returns only valid UTF-8. */
 static uint32_t next_character(const unsigned char **text) {
   uint32_t c = *(*text)++;
@@ -53,18 +40,13 @@ static uint32_t next_character(const unsigned char **text) {
   return c;
 }
 
-/* Returns whether a character changes the reading direction of the text after it, which can make it seem to
- * say something else. */
-static bool yaml_is_direction_mark(uint32_t c) {
-  return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
-         (c >= 0x2066 && c <= 0x2069);
-}
-
-/* Returns whether a character cannot be shown or written back as it is: controls, line separators, byte order
- * mark, non-characters. */
+/* Returns whether a character cannot be shown or written back as it is (controls, line separators, byte order
+ * mark, non-characters), or changes the reading direction of the text after it, which can make it seem to say
+ * something else. */
 static bool unprintable(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF || c == 0xFFFE ||
-         c == 0xFFFF || yaml_is_direction_mark(c);
+         c == 0xFFFF || c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069);
 }
 
 static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event) {
@@ -107,7 +89,18 @@ static Status config_yaml_take_event(Reader *reader, const yaml_event_t *raw, Ev
 
 static Status config_yaml_next_event(Reader *reader, Event *event) {
   yaml_event_t raw;
-  if (!yaml_parser_parse(&reader->parser, &raw)) return parser_error(reader);
+  yaml_parser_t *parser = &reader->parser;
+  if (!yaml_parser_parse(parser, &raw)) {
+    const char *problem = parser->problem ? parser->problem : "unknown problem";
+    if (parser->error == YAML_MEMORY_ERROR)
+      return status_set(STATUS_INTERNAL, "%s: out of memory", reader->source);
+    if (parser->error == YAML_READER_ERROR)
+      return config_refuse((ConfigPlace){.source = reader->source}, "not UTF-8 text: %s (byte %zu)", problem,
+                           parser->problem_offset);
+    return config_refuse(config_yaml_place_of(reader, parser->problem_mark), "not valid YAML: %s%s%s%s",
+                         problem, parser->context ? " (" : "", parser->context ? parser->context : "",
+                         parser->context ? ")" : "");
+  }
   Status status = config_yaml_take_event(reader, &raw, event);
   yaml_event_delete(&raw);
   return status;
