@@ -119,28 +119,6 @@ static Status csv_read_quoted(CsvReader *reader, long *lines) {
   return CSV_FIELD_ERROR(reader, "a quoted text has no closing quote");
 }
 
-static Status csv_read_plain(CsvReader *reader) {
-  for (int c; (c = csv_peek_byte(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
-    if (c == '"')
-      return CSV_FIELD_ERROR(reader,
-                             "a quote inside a text; put the whole text in quotes, and double the quote");
-    TRY(csv_append_byte(reader, c));
-  }
-  while (reader->length > 0 && reader->field[reader->length - 1] == '\r') reader->length--;
-  return STATUS_OK;
-}
-
-/* Reads the comma or line end after a text; nothing else may follow a closing quote. */
-static Status csv_read_field_end(CsvReader *reader) {
-  while (csv_peek_byte(reader) == '\r') reader->position++;
-  const int c = csv_peek_byte(reader);
-  if (c >= 0 && c != ',' && c != '\n')
-    return CSV_FIELD_ERROR(reader, "a quoted text continues after its closing quote");
-  reader->end = c < 0 ? CSV_END_FILE : c == ',' ? CSV_END_COMMA : CSV_END_LINE;
-  reader->position += c >= 0;
-  return STATUS_OK;
-}
-
 /* Returns the length in bytes of the UTF-8 sequence that text[left] begins with; 0 if it is not valid
  * (Unicode, Table 3-7). */
 static size_t utf8_character_length(const unsigned char *text, size_t left) {
@@ -159,28 +137,34 @@ static size_t utf8_character_length(const unsigned char *text, size_t left) {
   return length;
 }
 
-static Status csv_check_utf8(const CsvReader *reader) {
+Status csv_read_text(CsvReader *reader) {
+  long lines = 0;
+  int c;
+  reader->length = 0;
+  if (csv_peek_byte(reader) == '"') {
+    reader->position++;
+    TRY(csv_read_quoted(reader, &lines));
+  } else {
+    for (; (c = csv_peek_byte(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
+      if (c == '"')
+        return CSV_FIELD_ERROR(reader,
+                               "a quote inside a text; put the whole text in quotes, and double the quote");
+      TRY(csv_append_byte(reader, c));
+    }
+    while (reader->length > 0 && reader->field[reader->length - 1] == '\r') reader->length--;
+  }
+  reader->field[reader->length] = '\0';
   const unsigned char *text = (const unsigned char *)reader->field;
   for (size_t i = 0, step; i < reader->length; i += step) {
     step = utf8_character_length(text + i, reader->length - i);
     if (step == 0)
       return CSV_FIELD_ERROR(reader, "byte %zu of the text, 0x%02x, is not UTF-8", i + 1, text[i]);
   }
-  return STATUS_OK;
-}
-
-Status csv_read_text(CsvReader *reader) {
-  long lines = 0;
-  reader->length = 0;
-  if (csv_peek_byte(reader) == '"') {
-    reader->position++;
-    TRY(csv_read_quoted(reader, &lines));
-  } else {
-    TRY(csv_read_plain(reader));
-  }
-  reader->field[reader->length] = '\0';
-  TRY(csv_check_utf8(reader));
-  TRY(csv_read_field_end(reader));
+  while ((c = csv_peek_byte(reader)) == '\r') reader->position++;
+  if (c >= 0 && c != ',' && c != '\n')
+    return CSV_FIELD_ERROR(reader, "a quoted text continues after its closing quote");
+  reader->end = c < 0 ? CSV_END_FILE : c == ',' ? CSV_END_COMMA : CSV_END_LINE;
+  reader->position += c >= 0;
   if (ferror(reader->stream))
     return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
   reader->line += lines;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
-#include <stdbool.h>
 #include <string.h>
 
 Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]) {
@@ -15,25 +14,19 @@ Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]) {
   return digest_end(&digest, out);
 }
 
-static void digest_free_unless(Digest *digest, bool good) {
-  if (good) return;
-  EVP_MD_CTX_free(digest->context);
-  digest->context = NULL;
-}
-
 void digest_begin(Digest *digest) {
   digest->context = EVP_MD_CTX_new();
-  digest_free_unless(digest, digest->context && EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL));
+  digest->failed = !digest->context || !EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL);
 }
 
 void digest_add(Digest *digest, const void *data, size_t size) {
-  digest_free_unless(digest, digest->context && EVP_DigestUpdate(digest->context, data, size));
+  digest->failed = digest->failed || !EVP_DigestUpdate(digest->context, data, size);
 }
 
 Status digest_end(Digest *digest, char out[DIGEST_SIZE]) {
   unsigned char bytes[EVP_MAX_MD_SIZE];
-  const bool good = digest->context && EVP_DigestFinal_ex(digest->context, bytes, NULL);
-  digest_free_unless(digest, false);
+  const bool good = !digest->failed && EVP_DigestFinal_ex(digest->context, bytes, NULL);
+  EVP_MD_CTX_free(digest->context);
   if (!good)
     return status_set(STATUS_INTERNAL, "libcrypto cannot compute SHA-256: out of memory, or disabled");
   for (int i = 0; i < DIGEST_SIZE / 2; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);

@@ -4,6 +4,7 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and the terminator */
@@ -14,7 +15,8 @@ Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]);
 /* The same in parts: digest_begin, digest_add any number of times, and digest_end, which frees what
  * digest_begin allocated. */
 typedef struct {
-  struct evp_md_ctx_st *context; /* EVP_MD_CTX; NULL after a failure, which digest_end reports */
+  struct evp_md_ctx_st *context; /* EVP_MD_CTX */
+  bool failed; /* which digest_end reports */
 } Digest;
 
 void digest_begin(Digest *digest);

@@ -15,19 +15,14 @@ static const char *const last_columns[][4] = {[CSV_X_Y_HEADER] = {"y"},
                                               [CSV_X_CLASS_HEADER] = {"class"},
                                               [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
 
-/* Appends one line of numbers to the *count values of the table. table->columns is the number per line, or 0
- * if this first line sets it. *blank: the line was empty. */
-static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *table, size_t *count,
-                                      bool *blank) {
+/* Appends one line of numbers, none if it is blank, to the *count values of the table. table->columns is the
+ * number per line, or 0 if this first line sets it. */
+static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *table, size_t *count) {
   int *columns = &table->columns;
-  *blank = false;
   for (reader->column = 1;; reader->column++) {
     TRY(csv_read_field(reader));
     bool last = reader->end != CSV_END_COMMA;
-    if (reader->column == 1 && last && reader->length == 0) {
-      *blank = true;
-      return STATUS_OK;
-    }
+    if (reader->column == 1 && last && reader->length == 0) return STATUS_OK;
     GROW(memory, table->values, *count);
     TRY(csv_number(reader, &table->values[(*count)++]));
     if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
@@ -44,9 +39,10 @@ static Status io_dataset_read_csv_rows(Arena *memory, CsvReader *reader, CsvForm
   size_t count = 0;
   if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
   while (reader->end != CSV_END_FILE) {
-    bool blank;
+    const size_t before = count;
     reader->line++;
-    TRY(io_dataset_read_csv_row(memory, reader, table, &count, &blank));
+    TRY(io_dataset_read_csv_row(memory, reader, table, &count));
+    const bool blank = count == before;
     TRY(csv_check_blank(reader, blank));
     if (blank) continue;
     if (table->rows == INT_MAX)
@@ -147,19 +143,18 @@ Status io_dataset_check_spread(const char *path, const Samples *samples) {
   return STATUS_OK;
 }
 
-static Status read_netcdf_samples(Arena *memory, const char *path, Table *table) {
-  SCOPED(StoreFile *, file, store_close);
-  TRY(store_open(path, &file));
-  TRY(io_dataset_read_matrix(memory, file, "theta", "sample", &table->rows, &table->columns, &table->values));
-  if (table->rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
-  return STATUS_OK;
-}
-
 Status io_dataset_read_samples(Arena *memory, const char *path, Samples *out) {
   SCRATCH_ARENA(scratch);
+  SCOPED(StoreFile *, file, store_close);
   Table table;
-  TRY(store_is_netcdf(path) ? read_netcdf_samples(&scratch, path, &table)
-                            : io_dataset_read_csv(&scratch, path, CSV_NO_HEADER, &table));
+  if (store_is_netcdf(path)) {
+    TRY(store_open(path, &file));
+    TRY(io_dataset_read_matrix(&scratch, file, "theta", "sample", &table.rows, &table.columns,
+                               &table.values));
+    if (table.rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
+  } else {
+    TRY(io_dataset_read_csv(&scratch, path, CSV_NO_HEADER, &table));
+  }
   *out = (Samples){.n = table.rows, .d = table.columns};
   ALLOCATE(memory, out->theta, (size_t)table.rows * (size_t)table.columns);
   io_dataset_transpose(table.rows, table.columns, table.values, out->theta);
@@ -204,16 +199,6 @@ Status io_dataset_read_observations(Arena *memory, const char *path, Observation
   return read_column(memory, file, "y", out->rows, &out->rewards);
 }
 
-static Status read_netcdf_table(Arena *memory, const char *path, EventLog *out) {
-  SCOPED(StoreFile *, file, store_close);
-  int rows = 0;
-  TRY(store_open(path, &file));
-  TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
-  TRY(io_dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->rewards));
-  if (rows == out->rows) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
-}
-
 /* Reads a CSV table whose last column is the right class; the first event is in line 2. */
 static Status read_csv_table(Arena *memory, const char *path, EventLog *out) {
   enum { MOST = 10000 };
@@ -231,49 +216,47 @@ static Status read_csv_table(Arena *memory, const char *path, EventLog *out) {
 }
 
 Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
+  SCOPED(StoreFile *, file, store_close);
+  int rows = 0;
   *out = (EventLog){0};
-  TRY(store_is_netcdf(path) ? read_netcdf_table(memory, path, out) : read_csv_table(memory, path, out));
+  if (store_is_netcdf(path)) {
+    TRY(store_open(path, &file));
+    TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+    TRY(io_dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->rewards));
+    if (rows != out->rows)
+      return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
+  } else {
+    TRY(read_csv_table(memory, path, out));
+  }
   if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table needs at least one event and two arms",
                     path, out->rows, out->arms);
 }
 
-static Status io_dataset_read_features(Arena *memory, StoreFile *file, EventLog *out) {
-  static const char *const axes[] = {"event", "arm", "dim"};
-  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-  TRY(store_shape(file, "features", 3, shape));
-  TRY(store_axes(file, "features", 3, axes));
-  for (int i = 0; i < 3; i++) TRY(check_axis(file, "features", axes[i], shape[i]));
-  out->rows = (int)shape[0], out->arms = (int)shape[1], out->d = (int)shape[2];
-  const size_t count = shape[0] * shape[1] * shape[2];
-  ALLOCATE(memory, out->x, count);
-  TRY(store_get_doubles(file, "features", out->x));
-  return check_values(file, "features", count, shape[1] * shape[2], out->x);
-}
-
 /* Reads a NetCDF log; (*arm)[rows] are still real numbers. */
 static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  static const char *const axes[] = {"event", "arm", "dim"};
   SCOPED(StoreFile *, file, store_close);
   TRY(store_open(path, &file));
   out->has_features = store_has_variable(file, "features");
-  if (out->has_features)
-    TRY(io_dataset_read_features(memory, file, out));
-  else
+  if (out->has_features) {
+    size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    TRY(store_shape(file, "features", 3, shape));
+    TRY(store_axes(file, "features", 3, axes));
+    for (int i = 0; i < 3; i++) TRY(check_axis(file, "features", axes[i], shape[i]));
+    out->rows = (int)shape[0], out->arms = (int)shape[1], out->d = (int)shape[2];
+    const size_t entry = shape[1] * shape[2], count = shape[0] * entry;
+    ALLOCATE(memory, out->x, count);
+    TRY(store_get_doubles(file, "features", out->x));
+    TRY(check_values(file, "features", count, entry, out->x));
+  } else {
     TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+  }
   TRY(read_column(memory, file, "arm", out->rows, arm));
   TRY(read_column(memory, file, "reward", out->rows, &out->reward));
   TRY(read_column(memory, file, "propensity", out->rows, &out->propensity));
   return store_has_attribute(file, "noise") ? store_get_real_attribute(file, "noise", &out->noise)
                                             : STATUS_OK;
-}
-
-static Status read_csv_events(Arena *memory, const char *path, EventLog *out, double **arm) {
-  double *last;
-  TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
-  ALLOCATE_ARRAYS(memory, out->rows, *arm, out->reward, out->propensity);
-  for (int i = 0; i < out->rows; i++)
-    (*arm)[i] = last[3 * i], out->reward[i] = last[3 * i + 1], out->propensity[i] = last[3 * i + 2];
-  return STATUS_OK;
 }
 
 /* Returns STATUS_INPUT about an event, with its line in a CSV file or its index in NetCDF. */
@@ -305,9 +288,15 @@ static Status io_dataset_check_events(Arena *memory, const char *path, const dou
 }
 
 Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out) {
-  double *arm;
+  double *arm, *last;
   *out = (EventLog){0};
-  TRY(store_is_netcdf(path) ? read_netcdf_events(memory, path, out, &arm)
-                            : read_csv_events(memory, path, out, &arm));
+  if (store_is_netcdf(path)) {
+    TRY(read_netcdf_events(memory, path, out, &arm));
+  } else {
+    TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
+    ALLOCATE_ARRAYS(memory, out->rows, arm, out->reward, out->propensity);
+    for (int i = 0; i < out->rows; i++)
+      arm[i] = last[3 * i], out->reward[i] = last[3 * i + 1], out->propensity[i] = last[3 * i + 2];
+  }
   return io_dataset_check_events(memory, path, arm, out);
 }

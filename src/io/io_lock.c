@@ -104,23 +104,21 @@ static void io_lock_write_beat(Lock *lock, unsigned long number) {
   if (pwrite(lock->file, text, (size_t)length, 0) == length) fsync(lock->file);
 }
 
-/* Returns whether the file holds the text of another job or is gone. A file that cannot be read for the
- * moment does not count as lost. */
-static bool io_lock_is_taken_over(const Lock *lock) {
-  char text[TEXT_SIZE];
-  if (access(lock->path, F_OK) != 0) return errno == ENOENT;
-  io_lock_read_text(lock->path, text);
-  return text[0] != '\0' && strncmp(text, lock->text, strlen(lock->text)) != 0;
-}
-
+/* Beats until the lock is to end. It is lost when the file holds the text of another job or is gone; a file
+ * that cannot be read for the moment does not count as lost. */
 static void *io_lock_beat_forever(void *argument) {
   Lock *lock = argument;
   struct pollfd end = {.fd = lock->end, .events = POLLIN};
-  for (unsigned long number = 1; poll(&end, 1, 1000 * BEAT) < 1; number++)
-    if (io_lock_is_taken_over(lock))
+  for (unsigned long number = 1; poll(&end, 1, 1000 * BEAT) < 1; number++) {
+    char text[TEXT_SIZE];
+    bool taken = access(lock->path, F_OK) != 0 && errno == ENOENT;
+    io_lock_read_text(lock->path, text);
+    taken = taken || (text[0] != '\0' && strncmp(text, lock->text, strlen(lock->text)) != 0);
+    if (taken)
       lock->lost = true;
     else
       io_lock_write_beat(lock, number);
+  }
   return NULL;
 }
 
@@ -148,36 +146,25 @@ static Holding io_lock_try_flock(int file) {
   return errno == EWOULDBLOCK ? HELD : UNKNOWN;
 }
 
-static Status io_lock_add_suspect(Suspects *suspects, const char *path, const char *text) {
-  GROW(&suspects->memory, suspects->items, suspects->count);
-  Suspect *suspect = &suspects->items[suspects->count++];
-  snprintf(suspect->path, sizeof suspect->path, "%s", path);
-  snprintf(suspect->text, sizeof suspect->text, "%s", text);
-  return STATUS_OK;
-}
-
-/* Judges the text of a lock whose system lock was free (or does not exist): a job that cannot be seen from
- * this machine becomes a suspect. */
-static Status io_lock_judge_text(const char *path, Holding holding, Suspects *suspects) {
-  char text[TEXT_SIZE], boot[64];
-  io_lock_read_text(path, text);
-  io_lock_read_boot_id(boot);
-  bool blind = holding == UNKNOWN || !strstr(text, boot);
-  return text[0] != '\0' && blind ? io_lock_add_suspect(suspects, path, text) : STATUS_OK;
-}
-
 /* Takes the system's lock of an open lock file, waits a little for a job that is dying, and checks the text.
- */
+ * If the system's lock was free (or does not exist), a job that cannot be seen from this machine becomes a
+ * suspect. */
 static Status io_lock_probe(int file, const char *path, Suspects *suspects) {
-  char text[TEXT_SIZE];
+  char text[TEXT_SIZE], boot[64];
   Holding holding = io_lock_try_flock(file);
   for (int tries = 0; holding == HELD && tries < 10 * LINGER; tries++) {
     usleep(100000);
     holding = io_lock_try_flock(file);
   }
-  if (holding != HELD) return io_lock_judge_text(path, holding, suspects);
   io_lock_read_text(path, text);
-  return io_lock_refuse_other_job(path, text);
+  if (holding == HELD) return io_lock_refuse_other_job(path, text);
+  io_lock_read_boot_id(boot);
+  if (text[0] == '\0' || (holding == FREE && strstr(text, boot))) return STATUS_OK;
+  GROW(&suspects->memory, suspects->items, suspects->count);
+  Suspect *suspect = &suspects->items[suspects->count++];
+  snprintf(suspect->path, sizeof suspect->path, "%s", path);
+  snprintf(suspect->text, sizeof suspect->text, "%s", text);
+  return STATUS_OK;
 }
 
 /* Returns whether an open file is a lock of this program, or an empty file that can become one. */
@@ -190,32 +177,23 @@ static bool io_lock_file_is_lock(int file) {
          (length == (ssize_t)strlen(beginning) && memcmp(text, beginning, strlen(beginning)) == 0);
 }
 
-/* Checks the file of another lock, without keeping that lock. */
-static Status io_lock_check_rival(const char *path, Suspects *suspects) {
-  int file = open(path, O_RDWR | TO_OPEN);
-  if (file < 0) return STATUS_OK;
-  Status status = io_lock_file_is_lock(file) ? io_lock_probe(file, path, suspects) : STATUS_OK;
-  close(file);
-  return status;
-}
-
-/* Returns whether a name is that of a shard's lock, such as "lock.3". */
-static bool io_lock_is_shard_name(const char *name) {
-  return strncmp(name, "lock.", 5) == 0 && name[5] != '\0' &&
-         name[5 + strspn(name + 5, "0123456789")] == '\0';
-}
-
-/* Checks the locks that exclude this one: for a shard's lock the lock of the whole study, for the whole study
- * every shard's lock. */
+/* Checks the locks that exclude this one, without keeping them: for a shard's lock the lock of the whole
+ * study, for the whole study every shard's lock, such as "lock.3". */
 static Status io_lock_check_rivals(const char *directory, int shard, Suspects *suspects) {
   char path[PATH_SIZE + 300];
   DIR *folder = opendir(directory);
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", directory, strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
-    bool rival = shard < 0 ? io_lock_is_shard_name(entry->d_name) : strcmp(entry->d_name, "lock") == 0;
-    snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-    if (rival) status = io_lock_check_rival(path, suspects);
+    const char *name = entry->d_name;
+    const bool of_shard =
+        strncmp(name, "lock.", 5) == 0 && name[5] != '\0' && name[5 + strspn(name + 5, "0123456789")] == '\0';
+    if (shard < 0 ? !of_shard : strcmp(name, "lock") != 0) continue;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    const int file = open(path, O_RDWR | TO_OPEN);
+    if (file < 0) continue;
+    if (io_lock_file_is_lock(file)) status = io_lock_probe(file, path, suspects);
+    close(file);
   }
   closedir(folder);
   return status;
@@ -240,8 +218,15 @@ static Status io_lock_watch_suspects(const Suspects *suspects) {
   return STATUS_OK;
 }
 
-static Status io_lock_take_opened(Lock *lock, const char *directory, int shard) {
+/* Opens the lock file of `lock`, creating it if necessary, and takes it. */
+static Status io_lock_take_file(Lock *lock, const char *directory, int shard) {
   SCOPED(Suspects, suspects, io_lock_free_suspects);
+  lock->file = open(lock->path, O_CREAT | O_RDWR | TO_OPEN, 0666);
+  if (lock->file < 0 && errno != ELOOP)
+    return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
+  if (lock->file < 0 || !io_lock_file_is_lock(lock->file))
+    return status_set(
+        STATUS_FILE, "%s is not a lock file of this program; move it away or use another folder", lock->path);
   TRY(io_lock_probe(lock->file, lock->path, &suspects));
   TRY(io_lock_check_rivals(directory, shard, &suspects));
   TRY(io_lock_watch_suspects(&suspects));
@@ -252,16 +237,6 @@ static Status io_lock_take_opened(Lock *lock, const char *directory, int shard) 
   return io_lock_start_heart(lock);
 }
 
-/* Opens the lock file of `lock`, creating it if necessary. */
-static Status io_lock_open_file(Lock *lock) {
-  lock->file = open(lock->path, O_CREAT | O_RDWR | TO_OPEN, 0666);
-  if (lock->file < 0 && errno != ELOOP)
-    return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
-  if (lock->file >= 0 && io_lock_file_is_lock(lock->file)) return STATUS_OK;
-  return status_set(STATUS_FILE, "%s is not a lock file of this program; move it away or use another folder",
-                    lock->path);
-}
-
 Status io_lock_take(const char *directory, int shard, Lock **out) {
   Lock *lock;
   *out = NULL;
@@ -269,8 +244,7 @@ Status io_lock_take(const char *directory, int shard, Lock **out) {
   if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
   NEW(lock, 1);
   snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
-  Status status = io_lock_open_file(lock);
-  if (status == STATUS_OK) status = io_lock_take_opened(lock, directory, shard);
+  const Status status = io_lock_take_file(lock, directory, shard);
   if (status == STATUS_OK)
     *out = lock;
   else

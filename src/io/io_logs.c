@@ -47,15 +47,11 @@ static size_t names_place_of(const Names *names, uint64_t hash, const char *text
 /* Doubles the size of the hash table. */
 static Status names_grow_table(Names *names) {
   enum { FIRST = 1024 };
+  SCOPED(Arena, table, arena_free);
   Names larger = *names;
   larger.capacity = names->capacity > 0 ? 2 * names->capacity : FIRST;
-  larger.table = (Arena){0};
-  Status status = arena_new(&larger.table, (void **)&larger.hash, larger.capacity, sizeof *larger.hash);
-  if (status == STATUS_OK)
-    status = arena_new(&larger.table, (void **)&larger.number, larger.capacity, sizeof *larger.number);
-  if (status == STATUS_OK)
-    status = arena_new(&larger.table, (void **)&larger.text, larger.capacity, sizeof *larger.text);
-  for (size_t i = 0; i < names->capacity && status == STATUS_OK; i++) {
+  ALLOCATE_ARRAYS(&table, larger.capacity, larger.hash, larger.number, larger.text);
+  for (size_t i = 0; i < names->capacity; i++) {
     if (!names->number[i]) continue;
     size_t at = names->hash[i] & (larger.capacity - 1);
     while (larger.number[at]) at = (at + 1) & (larger.capacity - 1);
@@ -63,23 +59,9 @@ static Status names_grow_table(Names *names) {
     larger.number[at] = names->number[i];
     larger.text[at] = names->text[i];
   }
-  arena_free(status == STATUS_OK ? &names->table : &larger.table);
-  if (status == STATUS_OK) *names = larger;
-  return status;
-}
-
-static Status keep_text(Names *names, const char *text, size_t length, const char **out) {
-  enum { BLOCK = 1 << 18 };
-  const uint16_t prefix = (uint16_t)length;
-  if (names->left < sizeof prefix + length) {
-    ALLOCATE(&names->texts, names->block, BLOCK);
-    names->left = BLOCK;
-  }
-  memcpy(names->block, &prefix, sizeof prefix);
-  memcpy(names->block + sizeof prefix, text, length);
-  *out = names->block;
-  names->block += sizeof prefix + length;
-  names->left -= sizeof prefix + length;
+  larger.table = table;
+  table = names->table; /* to be freed */
+  *names = larger;
   return STATUS_OK;
 }
 
@@ -91,8 +73,18 @@ static Status names_number(Names *names, const char *text, size_t length, int *n
   if (2 * (size_t)names->count >= names->capacity) TRY(names_grow_table(names));
   const size_t at = names_place_of(names, hash, text, length);
   if (!names->number[at]) {
+    enum { BLOCK = 1 << 18 };
+    const uint16_t prefix = (uint16_t)length;
     if (names->count == INT_MAX) return status_set(STATUS_INPUT, "more than %d names", INT_MAX);
-    TRY(keep_text(names, text, length, &names->text[at]));
+    if (names->left < sizeof prefix + length) {
+      ALLOCATE(&names->texts, names->block, BLOCK);
+      names->left = BLOCK;
+    }
+    memcpy(names->block, &prefix, sizeof prefix);
+    memcpy(names->block + sizeof prefix, text, length);
+    names->text[at] = names->block;
+    names->block += sizeof prefix + length;
+    names->left -= sizeof prefix + length;
     names->hash[at] = hash;
     names->number[at] = ++names->count;
   }
@@ -117,44 +109,34 @@ typedef struct {
   double size; /* of the file, bytes */
 } LogsReader;
 
-/* Reads the numbers of a row, which follow its task. */
-static Status read_numbers(LogsReader *reader, double *y) {
+/* Reads a row, whose first field has been read, and passes it on. */
+static Status io_logs_read_row(LogsReader *reader) {
   CsvReader *csv = &reader->csv;
   const int columns = reader->columns;
   const long line = csv->line;
+  int task = 0;
+  double y = 0;
+  if (csv->length == 0) return CSV_FIELD_ERROR(csv, "the name of the task is missing");
+  TRY(names_number(&reader->names, csv->field, csv->length, &task));
   for (csv->column = 2; csv->column <= columns; csv->column++) {
     if (csv->end != CSV_END_COMMA)
       return status_set(STATUS_INPUT, "%s, line %ld: %ld values, but the header has %d", csv->name, line,
                         csv->column - 1, columns);
     TRY(csv_read_field(csv));
-    TRY(csv_number(csv, csv->column < columns ? &reader->x[csv->column - 2] : y));
+    TRY(csv_number(csv, csv->column < columns ? &reader->x[csv->column - 2] : &y));
   }
   if (csv->end == CSV_END_COMMA)
     return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d in the header", csv->name, line,
                       columns);
-  return STATUS_OK;
-}
-
-static Status io_logs_read_row(LogsReader *reader) {
-  CsvReader *csv = &reader->csv;
-  int task = 0;
-  double y = 0;
-  if (csv->length == 0) return CSV_FIELD_ERROR(csv, "the name of the task is missing");
-  TRY(names_number(&reader->names, csv->field, csv->length, &task));
-  TRY(read_numbers(reader, &y));
   const Status status = reader->sink->row(reader->sink->context, task, reader->x, y);
-  return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, csv->line) : status;
-}
-
-static void io_logs_show_progress(LogsReader *reader, long row) {
-  enum { EVERY = 1 << 14 };
-  if (!reader->sink->progress || row % EVERY != 0) return;
-  const long at = ftell(reader->csv.stream);
-  if (at >= 0) reader->sink->progress((double)at, reader->size);
+  return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, line) : status;
 }
 
 static Status io_logs_read_opened(Arena *scratch, LogsReader *reader) {
-  enum { MOST = 10000 /* dimensions */ };
+  enum {
+    MOST = 10000 /* dimensions */,
+    REPORTED = 1 << 14 /* rows from one report of progress to the next */
+  };
   CsvReader *csv = &reader->csv;
   long rows = 0;
   TRY(csv_read_header(csv, "task", (const char *[]){"y", NULL}, MOST, &reader->columns));
@@ -168,7 +150,8 @@ static Status io_logs_read_opened(Arena *scratch, LogsReader *reader) {
     TRY(csv_check_blank(csv, blank));
     if (blank) continue;
     TRY(io_logs_read_row(reader));
-    io_logs_show_progress(reader, ++rows);
+    const long at = ++rows % REPORTED == 0 && reader->sink->progress ? ftell(csv->stream) : -1;
+    if (at >= 0) reader->sink->progress((double)at, reader->size);
   }
   if (rows == 0) return status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
   return STATUS_OK;
@@ -190,14 +173,6 @@ Status io_logs_read_stream(FILE *stream, const char *name, double size, const Lo
   return status;
 }
 
-static Status io_logs_read_csv(const char *path, const LogsSink *sink) {
-  SCOPED(FILE *, stream, input_close);
-  struct stat info;
-  TRY(input_stream(path, &stream));
-  return io_logs_read_stream(stream, path, fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0,
-                             sink);
-}
-
 /* ---- NetCDF, in blocks of ROWS rows */
 
 enum { ROWS = 1 << 14 };
@@ -211,7 +186,7 @@ typedef struct {
   int64_t *task; /* [ROWS] */
 } Reader;
 
-static Status check_value(const Reader *reader, const char *name, size_t row, double value) {
+static Status io_logs_check_value(const Reader *reader, const char *name, size_t row, double value) {
   if (isfinite(value) && fabs(value) <= DATASET_MOST) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
@@ -223,27 +198,14 @@ static Status check_value(const Reader *reader, const char *name, size_t row, do
 static Status io_logs_take_row(Reader *reader, size_t first, size_t r) {
   const double *x = reader->x + r * reader->d;
   int number = 0;
-  for (size_t i = 0; i < reader->d; i++) TRY(check_value(reader, "x", first + r, x[i]));
-  TRY(check_value(reader, "y", first + r, reader->y[r]));
+  for (size_t i = 0; i < reader->d; i++) TRY(io_logs_check_value(reader, "x", first + r, x[i]));
+  TRY(io_logs_check_value(reader, "y", first + r, reader->y[r]));
   TRY(names_number(reader->names, (const char *)&reader->task[r], sizeof *reader->task, &number));
   const Status status = reader->sink->row(reader->sink->context, number, x, reader->y[r]);
   return status == STATUS_INPUT
              ? status_prefix(status, "%s, observation %zu (counted from 0): ", store_path(reader->file),
                              first + r)
              : status;
-}
-
-static Status read_variable_rows(Reader *reader) {
-  for (size_t first = 0; first < reader->rows; first += ROWS) {
-    const size_t start[2] = {first, 0};
-    const size_t count[2] = {reader->rows - first < ROWS ? reader->rows - first : ROWS, reader->d};
-    TRY(store_get_int64s_part(reader->file, "task", start, count, reader->task));
-    TRY(store_get_doubles_part(reader->file, "x", start, count, reader->x));
-    TRY(store_get_doubles_part(reader->file, "y", start, count, reader->y));
-    for (size_t r = 0; r < count[0]; r++) TRY(io_logs_take_row(reader, first, r));
-    if (reader->sink->progress) reader->sink->progress((double)(first + count[0]), (double)reader->rows);
-  }
-  return STATUS_OK;
 }
 
 static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
@@ -263,9 +225,23 @@ static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
   ALLOCATE(&scratch, reader.x, ROWS * reader.d);
   ALLOCATE_ARRAYS(&scratch, ROWS, reader.y, reader.task);
   TRY(sink->begin(sink->context, (int)reader.d));
-  return read_variable_rows(&reader);
+  for (size_t first = 0; first < reader.rows; first += ROWS) {
+    const size_t start[2] = {first, 0};
+    const size_t count[2] = {reader.rows - first < ROWS ? reader.rows - first : ROWS, reader.d};
+    TRY(store_get_int64s_part(file, "task", start, count, reader.task));
+    TRY(store_get_doubles_part(file, "x", start, count, reader.x));
+    TRY(store_get_doubles_part(file, "y", start, count, reader.y));
+    for (size_t r = 0; r < count[0]; r++) TRY(io_logs_take_row(&reader, first, r));
+    if (sink->progress) sink->progress((double)(first + count[0]), (double)reader.rows);
+  }
+  return STATUS_OK;
 }
 
 Status io_logs_read(const char *path, const LogsSink *sink) {
-  return store_is_netcdf(path) ? io_logs_read_netcdf(path, sink) : io_logs_read_csv(path, sink);
+  SCOPED(FILE *, stream, input_close);
+  struct stat info;
+  if (store_is_netcdf(path)) return io_logs_read_netcdf(path, sink);
+  TRY(input_stream(path, &stream));
+  return io_logs_read_stream(stream, path, fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0,
+                             sink);
 }

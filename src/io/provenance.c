@@ -60,34 +60,22 @@ const char *provenance_source(void) {
          ")";
 }
 
-static Status provenance_write_history(StoreFile *file) {
-  SCRATCH_ARENA(scratch);
-  char when[32];
-  time_t now = time(NULL);
-  struct tm utc;
-  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-  const char *what = command ? command : "thompson";
-  const char *line;
-  TRY(arena_print(&scratch, &line, "%s: %s", when, what));
-  return store_text_attribute(file, NULL, "history", line);
-}
-
-static Status provenance_write_references(StoreFile *file, const char *methods) {
-  SCRATCH_ARENA(scratch);
-  const char *text = methods ? methods : "";
-  for (size_t i = 0; i < sizeof papers / sizeof *papers; i++)
-    if (!methods || strstr(methods, papers[i].name))
-      TRY(arena_print(&scratch, &text, "%s%s%s", text, *text ? "; " : "", papers[i].citation));
-  return store_text_attribute(file, NULL, "references", text);
-}
-
 Status provenance_write(StoreFile *file, const char *title, const char *references) {
-  char host[256] = "unknown";
+  SCRATCH_ARENA(scratch);
+  char host[256] = "unknown", when[32];
+  const time_t now = time(NULL);
+  struct tm utc;
+  const char *cited = references ? references : "", *history;
+  for (size_t i = 0; i < sizeof papers / sizeof *papers; i++)
+    if (!references || strstr(references, papers[i].name))
+      TRY(arena_print(&scratch, &cited, "%s%s%s", cited, *cited ? "; " : "", papers[i].citation));
+  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  TRY(arena_print(&scratch, &history, "%s: %s", when, command ? command : "thompson"));
   TRY(store_text_attribute(file, NULL, "Conventions", "CF-1.10"));
   TRY(store_text_attribute(file, NULL, "title", title));
-  TRY(provenance_write_references(file, references));
+  TRY(store_text_attribute(file, NULL, "references", cited));
   TRY(store_text_attribute(file, NULL, "source", provenance_source()));
-  TRY(provenance_write_history(file));
+  TRY(store_text_attribute(file, NULL, "history", history));
   gethostname(host, sizeof host - 1);
   TRY(store_text_attribute(file, NULL, "hostname", host));
   TRY(store_int_attribute(file, "mpi_ranks", ranks));
