@@ -16,7 +16,10 @@ static bool csv_refill_buffer(CsvReader *reader) {
 
 static bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]) {
+enum { CSV_SHOWN_SIZE = 40 /* characters of a bad field shown in a message */ };
+
+/* Copies the current field to `out` in a form fit for a message, and returns `out`. */
+static const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]) {
   size_t n = reader->length < CSV_SHOWN_SIZE ? reader->length : CSV_SHOWN_SIZE;
   for (size_t i = 0; i < n; i++) {
     unsigned char c = (unsigned char)reader->field[i];
@@ -26,7 +29,7 @@ const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]) {
   return out;
 }
 
-bool csv_field_is(const CsvReader *reader, const char *text) {
+static bool csv_field_is(const CsvReader *reader, const char *text) {
   return reader->length == strlen(text) && memcmp(reader->field, text, reader->length) == 0;
 }
 

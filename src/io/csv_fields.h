@@ -13,8 +13,7 @@
 
 enum {
   CSV_BUFFER_SIZE = 1 << 16,
-  CSV_FIELD_SIZE = 1024, /* exactly printed doubles are at most about 770 characters long */
-  CSV_SHOWN_SIZE = 40 /* characters of a bad field shown in a message */
+  CSV_FIELD_SIZE = 1024 /* exactly printed doubles are at most about 770 characters long */
 };
 
 typedef enum { CSV_END_COMMA, CSV_END_LINE, CSV_END_FILE } CsvFieldEnd;
@@ -56,7 +55,3 @@ Status csv_read_header(CsvReader *reader, const char *first, const char *const *
 /* Takes note of a blank line if the current line is `blank`. Returns STATUS_INPUT if it is not, but an
  * earlier line was. */
 Status csv_check_blank(CsvReader *reader, bool blank);
-
-bool csv_field_is(const CsvReader *reader, const char *text);
-/* Copies the current field to `out` in a form fit for a message, cut to CSV_SHOWN_SIZE, and returns `out`. */
-const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]);

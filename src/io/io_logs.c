@@ -14,14 +14,19 @@
 /* ---- names: numbered 0, 1, .. in order of first appearance; a name may be any sequence of bytes */
 
 typedef struct {
+  uint64_t hash;
+  const char *text; /* [length]; many texts share a block */
+  uint16_t length;
+  int number; /* plus 1; 0: no name is here */
+} Name;
+
+typedef struct {
   int count;
   size_t capacity; /* of the hash table; a power of 2 */
-  uint64_t *hash; /* [capacity]: hash of a name */
-  int *number; /* [capacity]: a name's number + 1; 0: free */
-  const char **text; /* [capacity]: length in 2 bytes, then the bytes; many share a block */
+  Name *table; /* [capacity] */
   char *block;
   size_t left; /* bytes left in the current block */
-  Arena texts, table;
+  Arena texts, memory; /* of the blocks; of the table alone */
 } Names; /* zeroed: empty */
 
 /* Returns the FNV-1a hash (Fowler, Noll and Vo), its upper bits mixed into the lower ones, since the size of
@@ -33,34 +38,28 @@ static uint64_t names_hash_text(const char *text, size_t length) {
 }
 
 /* Returns the place of a name in the table, or the free place where it belongs. */
-static size_t names_place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
-  size_t at = hash & (names->capacity - 1);
-  for (; names->number[at]; at = (at + 1) & (names->capacity - 1)) {
-    uint16_t other;
-    if (names->hash[at] != hash) continue;
-    memcpy(&other, names->text[at], sizeof other);
-    if (other == length && memcmp(names->text[at] + sizeof other, text, length) == 0) break;
+static Name *names_place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
+  for (size_t at = hash & (names->capacity - 1);; at = (at + 1) & (names->capacity - 1)) {
+    Name *name = &names->table[at];
+    if (name->number == 0 ||
+        (name->hash == hash && name->length == length && memcmp(name->text, text, length) == 0))
+      return name;
   }
-  return at;
 }
 
 /* Doubles the size of the hash table. */
 static Status names_grow_table(Names *names) {
   enum { FIRST = 1024 };
-  SCOPED(Arena, table, arena_free);
+  SCOPED(Arena, memory, arena_free);
   Names larger = *names;
   larger.capacity = names->capacity > 0 ? 2 * names->capacity : FIRST;
-  ALLOCATE_ARRAYS(&table, larger.capacity, larger.hash, larger.number, larger.text);
+  ALLOCATE(&memory, larger.table, larger.capacity);
   for (size_t i = 0; i < names->capacity; i++) {
-    if (!names->number[i]) continue;
-    size_t at = names->hash[i] & (larger.capacity - 1);
-    while (larger.number[at]) at = (at + 1) & (larger.capacity - 1);
-    larger.hash[at] = names->hash[i];
-    larger.number[at] = names->number[i];
-    larger.text[at] = names->text[i];
+    const Name *name = &names->table[i];
+    if (name->number) *names_place_of(&larger, name->hash, name->text, name->length) = *name;
   }
-  larger.table = table;
-  table = names->table; /* to be freed */
+  larger.memory = memory;
+  memory = names->memory; /* to be freed */
   *names = larger;
   return STATUS_OK;
 }
@@ -68,33 +67,28 @@ static Status names_grow_table(Names *names) {
 /* Finds the *number of text[length], or assigns the next one to a name that is new. Returns STATUS_INPUT
  * beyond INT_MAX names. */
 static Status names_number(Names *names, const char *text, size_t length, int *number) {
+  enum { BLOCK = 1 << 18 };
   ASSERT(length <= UINT16_MAX);
   const uint64_t hash = names_hash_text(text, length);
   if (2 * (size_t)names->count >= names->capacity) TRY(names_grow_table(names));
-  const size_t at = names_place_of(names, hash, text, length);
-  if (!names->number[at]) {
-    enum { BLOCK = 1 << 18 };
-    const uint16_t prefix = (uint16_t)length;
+  Name *name = names_place_of(names, hash, text, length);
+  if (name->number == 0) {
     if (names->count == INT_MAX) return status_set(STATUS_INPUT, "more than %d names", INT_MAX);
-    if (names->left < sizeof prefix + length) {
+    if (names->left < length) {
       ALLOCATE(&names->texts, names->block, BLOCK);
       names->left = BLOCK;
     }
-    memcpy(names->block, &prefix, sizeof prefix);
-    memcpy(names->block + sizeof prefix, text, length);
-    names->text[at] = names->block;
-    names->block += sizeof prefix + length;
-    names->left -= sizeof prefix + length;
-    names->hash[at] = hash;
-    names->number[at] = ++names->count;
+    *name = (Name){hash, memcpy(names->block, text, length), (uint16_t)length, ++names->count};
+    names->block += length;
+    names->left -= length;
   }
-  *number = names->number[at] - 1;
+  *number = name->number - 1;
   return STATUS_OK;
 }
 
 static void names_free(Names *names) {
   arena_free(&names->texts);
-  arena_free(&names->table);
+  arena_free(&names->memory);
   *names = (Names){0};
 }
 
