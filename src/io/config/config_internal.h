@@ -51,7 +51,7 @@ Status config_tree_parse(Arena *memory, const char *source, bool lines, const ch
  * is null. */
 Status config_tree_assignment(Arena *memory, const char *what, const char *text, ConfigNode **out);
 bool config_node_null(const ConfigNode *node);
-/* Returns the child with this key; NULL if there is none, or if the node is not a mapping. */
+/* Returns the child with this key; NULL if there is none, or if the node is NULL or not a mapping. */
 const ConfigNode *config_node_child(const ConfigNode *node, const char *key);
 
 /* One checked value (config_value.c). The type of its key determines which members are used. */

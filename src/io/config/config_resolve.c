@@ -158,9 +158,9 @@ static void config_print_node(FILE *out, const ConfigNode *node) {
  * write before it. */
 static ConfigShown config_difference_side(const Comparison *self, int side, const char *path,
                                           const ConfigNode *node, const char **swept) {
-  const ConfigNode *sweep = self->root[side] ? config_node_child(self->root[side], "sweep") : NULL;
+  const ConfigNode *sweep = config_node_child(self->root[side], "sweep");
   char text[256] = "(absent)"; /* config_shown cuts it much shorter */
-  *swept = !node && sweep && (node = config_node_child(sweep, path)) ? "swept over " : "";
+  *swept = !node && (node = config_node_child(sweep, path)) ? "swept over " : "";
   FILE *stream = node ? fmemopen(text, sizeof text, "w") : NULL;
   if (stream) {
     config_print_node(stream, node);
@@ -192,40 +192,36 @@ static bool config_nodes_equal(const ConfigNode *a, const ConfigNode *b) {
   return true;
 }
 
-static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a, const ConfigNode *b);
+static bool config_child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
+                                 const ConfigNode *b);
+
+/* Finds the first difference between two nodes at this dotted path, one of which may be absent (NULL). */
+static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a,
+                                const ConfigNode *b) {
+  const ConfigNode *one = a ? a : b;
+  /* If only one side has a section, its first key is the difference, not the section. */
+  if (one->kind == NODE_MAPPING && (a && b ? b->kind == NODE_MAPPING : one->first != NULL)) {
+    for (const ConfigNode *child = a ? a->first : NULL; child; child = child->next)
+      if (config_child_differs(self, path, child->key, child, config_node_child(b, child->key))) return true;
+    for (const ConfigNode *child = b ? b->first : NULL; child; child = child->next)
+      if (!config_node_child(a, child->key) && config_child_differs(self, path, child->key, NULL, child))
+        return true;
+    return false;
+  }
+  if (!a || !b || !config_nodes_equal(a, b)) return config_difference_report(self, path, a, b);
+  for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
+    const ConfigNode *label = config_label_or_node(a);
+    if (label != a && config_child_differs(self, path, label->text, a, b)) return true;
+  }
+  return false;
+}
 
 static bool config_child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
                                  const ConfigNode *b) {
   const char *child_path;
   if (arena_print(&self->memory, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
     return config_difference_report(self, path, a, b);
-  if (!a || !b) {
-    /* A section that only one side has: its first key is the difference, not the section. */
-    const ConfigNode *only = a ? a : b;
-    if (only->kind == NODE_MAPPING && only->first)
-      return config_child_differs(self, child_path, only->first->key, a ? only->first : NULL,
-                                  b ? only->first : NULL);
-    return config_difference_report(self, child_path, a, b);
-  }
   return config_nodes_differ(self, child_path, a, b);
-}
-
-static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a,
-                                const ConfigNode *b) {
-  if (a->kind == NODE_MAPPING && b->kind == NODE_MAPPING) {
-    for (const ConfigNode *child = a->first; child; child = child->next)
-      if (config_child_differs(self, path, child->key, child, config_node_child(b, child->key))) return true;
-    for (const ConfigNode *child = b->first; child; child = child->next)
-      if (!config_node_child(a, child->key) && config_child_differs(self, path, child->key, NULL, child))
-        return true;
-    return false;
-  }
-  if (!config_nodes_equal(a, b)) return config_difference_report(self, path, a, b);
-  for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
-    const ConfigNode *label = config_label_or_node(a);
-    if (label != a && config_child_differs(self, path, label->text, a, b)) return true;
-  }
-  return false;
 }
 
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {

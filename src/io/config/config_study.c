@@ -194,20 +194,8 @@ static Status config_sweep_read_axis(Arena *memory, const ConfigGiven *axes, int
   return STATUS_OK;
 }
 
-/* Writes the value as a label shows it: text as it is, a number in its shortest form. */
-static Status config_value_label(Arena *memory, const ConfigKey *key, const ConfigValue *value,
-                                 const char **out) {
-  char text[32];
-  if (value->word) return *out = value->word, STATUS_OK;
-  switch (key->type) {
-  case KEY_INT: return arena_print(memory, out, "%lld", (long long)value->integer);
-  case KEY_REAL: config_real_text(value->real, text); return arena_print(memory, out, "%s", text);
-  case KEY_BOOL: return *out = value->boolean ? "true" : "false", STATUS_OK;
-  default: return *out = "null", STATUS_OK;
-  }
-}
-
-/* Fills study->axes[a], which is what callers see of an axis. */
+/* Fills study->axes[a], which is what callers see of an axis: text as it is, a number in its shortest form.
+ */
 static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a, StudyFile *study) {
   bool numeric = key->type == KEY_INT || key->type == KEY_REAL;
   double *numbers;
@@ -215,9 +203,16 @@ static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a,
   ALLOCATE_ARRAYS(memory, study->setting_count, numbers, texts);
   for (int s = 0; s < study->setting_count; s++) {
     const ConfigValue *value = study->settings[s]->axis_values[a];
-    if (value->word) numeric = false;
+    char text[32] = "null";
+    numeric = numeric && !value->word;
     numbers[s] = key->type == KEY_INT ? (double)value->integer : value->real;
-    TRY(config_value_label(memory, key, value, &texts[s]));
+    switch (key->type) {
+    case KEY_INT: snprintf(text, sizeof text, "%lld", (long long)value->integer); break;
+    case KEY_REAL: config_real_text(value->real, text); break;
+    case KEY_BOOL: strcpy(text, value->boolean ? "true" : "false"); break;
+    default: break;
+    }
+    TRY(arena_print(memory, &texts[s], "%s", value->word ? value->word : text));
   }
   study->axes[a] = (ConfigAxis){key->name, numeric, numbers, texts};
   return STATUS_OK;

@@ -49,22 +49,6 @@ static bool unprintable(uint32_t c) {
          (c >= 0x2066 && c <= 0x2069);
 }
 
-static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event) {
-  const unsigned char *value = raw->data.scalar.value, *end = value + raw->data.scalar.length;
-  if (raw->data.scalar.length > CONFIG_SCALAR_LIMIT)
-    return config_refuse(event->place, "a value of %zu bytes; at most %d are allowed",
-                         raw->data.scalar.length, CONFIG_SCALAR_LIMIT);
-  for (const unsigned char *c = value; c < end;) {
-    uint32_t character = next_character(&c);
-    if (unprintable(character))
-      return config_refuse(event->place,
-                           "text must be on one line and without control characters; U+%04X is one",
-                           (unsigned)character);
-  }
-  event->plain = raw->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-  return arena_print(reader->memory, &event->text, "%s", (const char *)value);
-}
-
 static Status config_yaml_take_event(Reader *reader, const yaml_event_t *raw, Event *event) {
   const void *anchor = NULL, *tag = NULL;
   *event = (Event){.type = raw->type, .place = config_yaml_place_of(reader, raw->start_mark)};
@@ -84,7 +68,20 @@ static Status config_yaml_take_event(Reader *reader, const yaml_event_t *raw, Ev
                          "YAML anchors and aliases (& and *) are not allowed; write the value out");
   if (tag)
     return config_refuse(event->place, "YAML tags (!) are not allowed; quote text that starts with one");
-  return raw->type == YAML_SCALAR_EVENT ? take_scalar(reader, raw, event) : STATUS_OK;
+  if (raw->type != YAML_SCALAR_EVENT) return STATUS_OK;
+  const unsigned char *value = raw->data.scalar.value, *end = value + raw->data.scalar.length;
+  if (raw->data.scalar.length > CONFIG_SCALAR_LIMIT)
+    return config_refuse(event->place, "a value of %zu bytes; at most %d are allowed",
+                         raw->data.scalar.length, CONFIG_SCALAR_LIMIT);
+  for (const unsigned char *c = value; c < end;) {
+    uint32_t character = next_character(&c);
+    if (unprintable(character))
+      return config_refuse(event->place,
+                           "text must be on one line and without control characters; U+%04X is one",
+                           (unsigned)character);
+  }
+  event->plain = raw->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  return arena_print(reader->memory, &event->text, "%s", (const char *)value);
 }
 
 static Status config_yaml_next_event(Reader *reader, Event *event) {
@@ -201,7 +198,8 @@ bool config_node_null(const ConfigNode *node) {
 }
 
 const ConfigNode *config_node_child(const ConfigNode *node, const char *key) {
-  for (const ConfigNode *child = node->kind == NODE_MAPPING ? node->first : NULL; child; child = child->next)
+  const bool mapping = node && node->kind == NODE_MAPPING;
+  for (const ConfigNode *child = mapping ? node->first : NULL; child; child = child->next)
     if (strcmp(child->key, key) == 0) return child;
   return NULL;
 }
