@@ -1,8 +1,9 @@
-/* Writing NetCDF files; reading is in store_read.c, text files in store_text.c. */
+/* Writing NetCDF files, and writing and reading text files; NetCDF files are read by store_read.c. */
 #include "io/store.h"
 
 #include "core/arena.h"
 #include "io/durable.h"
+#include "io/input.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
@@ -34,23 +35,18 @@ void store_prepare_library(void) {
   H5dont_atexit();
 }
 
-/* Returns the reason of a failure. If the disk is full, HDF5 says only "HDF error" or "permission denied";
- * the system knows better. */
-static const char *store_failure_reason(const StoreFile *file, int code, int system_error) {
-  struct statvfs disk;
-  if (system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG || system_error == EIO ||
-      system_error == EROFS)
-    return strerror(system_error);
-  const bool vague = code == NC_EHDFERR || code == EACCES;
-  if (file->temporary && vague && statvfs(file->temporary, &disk) == 0 && disk.f_bavail == 0)
-    return strerror(ENOSPC);
-  return code > 0 ? strerror(code) : nc_strerror(code);
-}
-
 Status store_check(StoreFile *file, int code, const char *format, ...) {
   if (code == NC_NOERR) return STATUS_OK;
   file->failed = true;
-  const char *reason = store_failure_reason(file, code, errno);
+  const int error = errno;
+  struct statvfs disk;
+  const char *reason = code > 0 ? strerror(code) : nc_strerror(code);
+  /* If the disk is full, HDF5 says only "HDF error" or "permission denied"; the system knows better. */
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO || error == EROFS)
+    reason = strerror(error);
+  else if (file->temporary && (code == NC_EHDFERR || code == EACCES) &&
+           statvfs(file->temporary, &disk) == 0 && disk.f_bavail == 0)
+    reason = strerror(ENOSPC);
   errno = 0;
   char action[256];
   va_list arguments;
@@ -333,4 +329,46 @@ Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count
     at += written, left -= (size_t)written, offset += (uint64_t)written;
   }
   return STATUS_OK;
+}
+
+/* ---- whole text files */
+
+Status store_write_text(const char *path, const char *text, bool replace) {
+  char *temporary;
+  TRY(durable_begin(path, &temporary));
+  FILE *stream = fopen(temporary, "we");
+  int error = stream && fputs(text, stream) >= 0 ? 0 : errno;
+  if (stream && fclose(stream) != 0 && error == 0) error = errno;
+  Status status;
+  if (error == 0) {
+    status = durable_publish(temporary, path, replace);
+  } else {
+    unlink(temporary);
+    status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
+  }
+  free(temporary);
+  return status;
+}
+
+Status store_read_text(const char *path, size_t limit, char **out, size_t *size) {
+  SCOPED(FILE *, stream, input_close);
+  char block[1 << 14];
+  size_t total = 0, n;
+  *out = NULL, *size = 0;
+  TRY(input_stream(path, &stream));
+  FILE *text = open_memstream(out, size);
+  if (!text) return status_set(STATUS_INTERNAL, "out of memory");
+  for (; total <= limit && (n = fread(block, 1, sizeof block, stream)) > 0; total += n)
+    fwrite(block, 1, n, text);
+  const int error = ferror(stream) ? errno : 0;
+  const bool kept = !ferror(text);
+  Status status = fclose(text) == 0 && kept ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
+  if (error != 0)
+    status = status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error));
+  else if (total > limit)
+    status = status_set(STATUS_INPUT, "%s: more than %zu bytes", path, limit);
+  if (status == STATUS_OK) return STATUS_OK;
+  free(*out);
+  *out = NULL, *size = 0;
+  return status;
 }
