@@ -35,26 +35,10 @@ static void parallel_prepare_sort_needs(int *count, Need *needs) {
   *count = kept;
 }
 
-static Status parallel_prepare_add_need(const Study *study, int setting, int policy, int replicate,
-                                        const Problem *problem, int *count, Need *needs) {
-  const StudyFile *file = study->file;
-  const Config *config = file->settings[setting];
-  Need *need = &needs[*count];
-  *need = (Need){.setting = setting};
-  TRY(study_belief_create(config, &file->policies[policy], problem, (uint32_t)replicate, &need->belief));
-  *count += need->belief.kind == BELIEF_FITTED || need->belief.kind == BELIEF_FILE;
-  if (need->belief.kind == BELIEF_FILE)
-    return digest_hex(need->belief.file, strlen(need->belief.file), need->belief.hash);
-  if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
-  TRY(study_belief_prerequisite(config, problem, &need->belief, &need->base));
-  need->has_base = need->base.kind != BELIEF_NONE;
-  return STATUS_OK;
-}
-
 /* Lists the distinct priors that the tasks use and that were fitted, here or elsewhere. */
 static Status parallel_prepare_list_needs(Arena *memory, const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
-  int replicates = study->runs.replicates;
+  const int replicates = study->runs.replicates;
   Need *needs;
   ALLOCATE(memory, needs, (size_t)file->setting_count * (size_t)file->policy_count * (size_t)replicates);
   *out = needs;
@@ -62,9 +46,21 @@ static Status parallel_prepare_list_needs(Arena *memory, const Study *study, int
   for (int s = 0; s < file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(file->settings[s], &problem));
-    for (int p = 0; p < file->policy_count; p++)
-      for (int r = 0; r < replicates; r++)
-        TRY(parallel_prepare_add_need(study, s, p, r, &problem, count, needs));
+    for (int i = 0; i < file->policy_count * replicates; i++) {
+      Need *need = &needs[*count];
+      Belief *belief = &need->belief;
+      *need = (Need){.setting = s};
+      TRY(study_belief_create(file->settings[s], &file->policies[i / replicates], &problem,
+                              (uint32_t)(i % replicates), belief));
+      if (belief->kind == BELIEF_FITTED)
+        TRY(study_belief_prerequisite(file->settings[s], &problem, belief, &need->base));
+      else if (belief->kind == BELIEF_FILE)
+        TRY(digest_hex(belief->file, strlen(belief->file), belief->hash));
+      else
+        continue;
+      need->has_base = need->base.kind != BELIEF_NONE;
+      ++*count;
+    }
   }
   parallel_prepare_sort_needs(count, needs);
   return STATUS_OK;

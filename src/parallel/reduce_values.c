@@ -49,31 +49,26 @@ static const double *reducer_curve_to_put(const Reducer *reducer, const Work *wo
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
-/* Writes the parts of curve c, except values that the rank with the runs writes. */
-static Status reducer_put_curve(Reducer *reducer, int c, int s, int p, Work *work) {
-  const Study *study = reducer->study;
-  const StudyCurve *curve = study->curves[c];
-  for (int part = reducer->plain ? PART_MEAN : PART_VALUES; part < PARTS; part++) {
-    size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
-    if (!reduce_curve_has_part(curve, part)) continue;
-    if (!curve->of_world) start[n] = (size_t)p, count[n++] = 1;
-    if (part == PART_VALUES) count[n++] = (size_t)reducer->runs;
-    if (part == PART_QUANTILES) count[n++] = STUDY_QUANTILES;
-    count[n] = (size_t)study->places;
-    TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[part * study->published + c], start, count,
-                               part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
-                                                   : reduce_summary_part(study, work->summary, c, part)));
-  }
-  return STATUS_OK;
-}
-
 static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
   const Cell *cell = reducer_work_cell(work, p);
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
-  for (int c = 0; c < study->published; c++)
-    if (reducer_curve_is_due(study, c, p)) TRY(reducer_put_curve(reducer, c, s, p, work));
+  for (int c = 0; c < study->published; c++) {
+    const StudyCurve *curve = study->curves[c];
+    /* Plain values are written by the rank that has the runs. */
+    for (int part = reducer->plain ? PART_MEAN : PART_VALUES; part < PARTS; part++) {
+      size_t from[4] = {(size_t)s}, size[4] = {1}, n = 1;
+      if (!reducer_curve_is_due(study, c, p) || !reduce_curve_has_part(curve, part)) continue;
+      if (!curve->of_world) from[n] = (size_t)p, size[n++] = 1;
+      if (part == PART_VALUES) size[n++] = (size_t)reducer->runs;
+      if (part == PART_QUANTILES) size[n++] = STUDY_QUANTILES;
+      size[n] = (size_t)study->places;
+      TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[part * study->published + c], from, size,
+                                 part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
+                                                     : reduce_summary_part(study, work->summary, c, part)));
+    }
+  }
   for (size_t c = 0; c < (size_t)study->curve_count && study->ops->estimates; c++) {
     double value[ESTIMATES_COUNT];
     TRY(estimates_summarise(cell->runs, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS, value));

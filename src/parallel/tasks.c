@@ -17,119 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- one task in a process of its own */
-
-enum { TICK_MS = 20 };
-
-/* What the two processes share; the parts of the result follow. */
-typedef struct {
-  volatile double fraction;
-  Status status;
-  RunStatus run_status;
-  char sentence[2048];
-} Report;
-
-/* Copies the parts of a result, with its message, to the bytes after the report, or back. */
-static void isolated_task_copy_parts(const Study *study, bool to_report, Report *report, TaskResult *result) {
-  JournalPart parts[JOURNAL_PARTS];
-  char *at = (char *)(report + 1);
-  journal_list_payload(study, RUN_FAILED, result, parts);
-  for (int i = 0; i < JOURNAL_PARTS; at += parts[i++].size)
-    memcpy(to_report ? at : parts[i].bytes, to_report ? parts[i].bytes : at, parts[i].size);
-}
-
-static bool isolated_task_put_fraction(void *context, double fraction) {
-  Report *report = context;
-  report->fraction = fraction;
-  return true;
-}
-
-typedef enum { ENDED, STOPPED, LATE } Outcome;
-
-/* Waits until the child closes its end of the pipe by ending, in whatever way, or until `tick` or the timeout
- * stops it. */
-static Outcome isolated_task_wait(int pipe_end, const Report *report, double timeout, Tick tick) {
-  double elapsed = 0, last = clock_wall();
-  for (;;) {
-    struct pollfd end = {.fd = pipe_end, .events = POLLIN};
-    /* in short steps near the end: a timeout can be shorter than a tick */
-    if (poll(&end, 1, (int)fmin(TICK_MS, 1 + 1000 * (timeout - elapsed))) > 0) return ENDED;
-    double now = clock_wall();
-    elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
-    last = now;
-    if (!core_tick_goes_on(tick, report->fraction)) return STOPPED;
-    if (elapsed > timeout) return LATE;
-  }
-}
-
-static Status isolated_task_conclude(const Study *study, Report *report, Outcome outcome, int how,
-                                     double timeout, TaskResult *result) {
-  char message[256] = "";
-  if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
-  if (outcome == LATE)
-    snprintf(message, sizeof message,
-             "not finished within the %g s of --task-timeout (%.0f%% of its rounds done)", timeout,
-             100 * report->fraction);
-  else if (WIFSIGNALED(how))
-    snprintf(message, sizeof message, "its process was killed by signal %d (%s)", WTERMSIG(how),
-             strsignal(WTERMSIG(how)));
-  else if (WEXITSTATUS(how) != EXIT_SUCCESS)
-    snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
-  if (message[0]) return study_result_fail(study, message, result);
-  if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
-  isolated_task_copy_parts(study, false, report, result);
-  result->status = report->run_status;
-  return STATUS_OK;
-}
-
-static Status isolated_task_fork(const Study *study, const Task *task, const char *directory, double timeout,
-                                 Tick tick, Report *report, TaskResult *result) {
-  int ends[2], how = 0;
-  if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot create a pipe: %s", strerror(errno));
-  pid_t parent = getpid(), process = fork();
-  if (process == 0) {
-    close(ends[0]);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(EXIT_FAILURE);
-    report->status =
-        study_run_task(study, task, directory, (Tick){isolated_task_put_fraction, report}, result);
-    snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
-    isolated_task_copy_parts(study, true, report, result);
-    report->run_status = result->status;
-    _exit(EXIT_SUCCESS);
-  }
-  const int error = errno;
-  close(ends[1]);
-  if (process < 0) {
-    close(ends[0]);
-    return status_set(STATUS_INTERNAL, "cannot start a process for a task: %s", strerror(error));
-  }
-  const Outcome outcome = isolated_task_wait(ends[0], report, timeout, tick);
-  if (outcome != ENDED) kill(process, SIGKILL);
-  close(ends[0]);
-  while (waitpid(process, &how, 0) < 0 && errno == EINTR) continue;
-  return isolated_task_conclude(study, report, outcome, how, timeout, result);
-}
-
-/* Runs a task as study_run_task does, but in a separate process, so that one that hangs, crashes or uses up
- * the memory harms no other. The process is forked from the rank, never calls MPI, and dies with the rank. If
- * it is not done after `timeout` seconds (time during which the rank itself was suspended does not count), it
- * is killed. A task whose process was killed or died is RUN_FAILED with a message. STATUS_STOPPED when
- * `tick`, which is called about every 20 ms, returned false. */
-static Status isolated_task_run(const Study *study, const Task *task, const char *directory, double timeout,
-                                Tick tick, TaskResult *result) {
-  JournalPart parts[JOURNAL_PARTS];
-  size_t size = sizeof(Report) + (size_t)journal_list_payload(study, RUN_FAILED, result, parts);
-  Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (report == MAP_FAILED)
-    return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));
-  Status status = isolated_task_fork(study, task, directory, timeout, tick, report, result);
-  munmap(report, size);
-  return status;
-}
-
-/* ---- all tasks of this rank */
-
 /* Seconds that a running task may continue after a stop was requested: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
 static const double GRACE = 7;
@@ -214,6 +101,113 @@ static bool tasks_tick(void *context, double fraction) {
          !(tasks_stop_is_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
 }
 
+/* ---- one task in a process of its own */
+
+enum { TICK_MS = 20 };
+
+/* What the two processes share; the parts of the result follow. */
+typedef struct {
+  volatile double fraction;
+  Status status;
+  RunStatus run_status;
+  char sentence[2048];
+} Report;
+
+/* Copies the parts of a result, with its message, to the bytes after the report, or back. */
+static void isolated_task_copy_parts(const Study *study, bool to_report, Report *report, TaskResult *result) {
+  JournalPart parts[JOURNAL_PARTS];
+  char *at = (char *)(report + 1);
+  journal_list_payload(study, RUN_FAILED, result, parts);
+  for (int i = 0; i < JOURNAL_PARTS; at += parts[i++].size)
+    memcpy(to_report ? at : parts[i].bytes, to_report ? parts[i].bytes : at, parts[i].size);
+}
+
+static bool isolated_task_put_fraction(void *context, double fraction) {
+  Report *report = context;
+  report->fraction = fraction;
+  return true;
+}
+
+typedef enum { ENDED, STOPPED, LATE } Outcome;
+
+/* Waits until the child closes its end of the pipe by ending, in whatever way, or until tasks_tick, called
+ * about every 20 ms, or the timeout stops it. */
+static Outcome isolated_task_wait(int pipe_end, const Report *report, Runner *runner) {
+  const double timeout = runner->options->task_timeout;
+  double elapsed = 0, last = clock_wall();
+  for (;;) {
+    struct pollfd end = {.fd = pipe_end, .events = POLLIN};
+    /* in short steps near the end: a timeout can be shorter than a tick */
+    if (poll(&end, 1, (int)fmin(TICK_MS, 1 + 1000 * (timeout - elapsed))) > 0) return ENDED;
+    double now = clock_wall();
+    elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
+    last = now;
+    if (!tasks_tick(runner, report->fraction)) return STOPPED;
+    if (elapsed > timeout) return LATE;
+  }
+}
+
+static Status isolated_task_fork(Runner *runner, const Task *task, Report *report, TaskResult *result) {
+  char message[256] = "";
+  int ends[2], how = 0;
+  if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot create a pipe: %s", strerror(errno));
+  pid_t parent = getpid(), process = fork();
+  if (process == 0) {
+    close(ends[0]);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(EXIT_FAILURE);
+    report->status = study_run_task(runner->study, task, runner->directory,
+                                    (Tick){isolated_task_put_fraction, report}, result);
+    snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
+    isolated_task_copy_parts(runner->study, true, report, result);
+    report->run_status = result->status;
+    _exit(EXIT_SUCCESS);
+  }
+  const int error = errno;
+  close(ends[1]);
+  if (process < 0) {
+    close(ends[0]);
+    return status_set(STATUS_INTERNAL, "cannot start a process for a task: %s", strerror(error));
+  }
+  const Outcome outcome = isolated_task_wait(ends[0], report, runner);
+  if (outcome != ENDED) kill(process, SIGKILL);
+  close(ends[0]);
+  while (waitpid(process, &how, 0) < 0 && errno == EINTR) continue;
+  if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
+  if (outcome == LATE)
+    snprintf(message, sizeof message,
+             "not finished within the %g s of --task-timeout (%.0f%% of its rounds done)",
+             runner->options->task_timeout, 100 * report->fraction);
+  else if (WIFSIGNALED(how))
+    snprintf(message, sizeof message, "its process was killed by signal %d (%s)", WTERMSIG(how),
+             strsignal(WTERMSIG(how)));
+  else if (WEXITSTATUS(how) != EXIT_SUCCESS)
+    snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
+  if (message[0]) return study_result_fail(runner->study, message, result);
+  if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
+  isolated_task_copy_parts(runner->study, false, report, result);
+  result->status = report->run_status;
+  return STATUS_OK;
+}
+
+/* Runs a task as study_run_task does, but in a separate process, so that one that hangs, crashes or uses up
+ * the memory harms no other. The process is forked from the rank, never calls MPI, and dies with the rank. If
+ * it is not done after the timeout (time during which the rank itself was suspended does not count), it is
+ * killed. A task whose process was killed or died is RUN_FAILED with a message. STATUS_STOPPED when
+ * tasks_tick returned false. */
+static Status isolated_task_run(Runner *runner, const Task *task, TaskResult *result) {
+  JournalPart parts[JOURNAL_PARTS];
+  size_t size = sizeof(Report) + (size_t)journal_list_payload(runner->study, RUN_FAILED, result, parts);
+  Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (report == MAP_FAILED)
+    return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));
+  Status status = isolated_task_fork(runner, task, report, result);
+  munmap(report, size);
+  return status;
+}
+
+/* ---- all tasks of this rank */
+
 /* Prints in one piece, since several ranks may print at once. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result) {
@@ -241,13 +235,13 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
 static Status tasks_run_one(Runner *runner, int index) {
   const Study *study = runner->study;
   const Task task = study_task(study, index);
-  const Tick ticker = {tasks_tick, runner};
-  const double timeout = runner->options->task_timeout, start = clock_wall();
+  const double start = clock_wall();
   SCOPED(TaskResult, result, study_result_destroy);
   TRY(study_result_create(study, &task, &result));
   TRY(finished_share(runner->finished, &task, &result));
-  TRY(timeout > 0 ? isolated_task_run(study, &task, runner->directory, timeout, ticker, &result)
-                  : study_run_task(study, &task, runner->directory, ticker, &result));
+  TRY(runner->options->task_timeout > 0
+          ? isolated_task_run(runner, &task, &result)
+          : study_run_task(study, &task, runner->directory, (Tick){tasks_tick, runner}, &result));
   const double seconds = clock_wall() - start;
   const bool failed = result.status == RUN_FAILED;
   if (runner->waiting_count == MOST_WAITING) TRY(tasks_sync_journal(runner));
