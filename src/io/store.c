@@ -137,33 +137,6 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
  * minutes, while all ranks of a large job wait for the file. */
 static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
 
-/* Cuts a large variable into chunks and deflates them. A chunk keeps the last axes whole as far as they fit,
- * since data are written in that order. */
-static Status store_compress_variable(StoreFile *file, const char *name, int id, StoreType type, int rank,
-                                      const int *dimensions) {
-  size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes = external_sizes[type], whole;
-  if (rank == 0) return STATUS_OK;
-  for (int axis = 0; axis < rank; axis++) {
-    int code = nc_inq_dimlen(file->ncid, dimensions[axis], &chunk[axis]);
-    TRY(store_check(file, code, "inspect a dimension of '%s'", name));
-    bytes *= chunk[axis];
-  }
-  whole = bytes;
-  if (whole < COMPRESS_FROM) return STATUS_OK;
-  for (int axis = 0; bytes > CHUNK_BYTES && axis < rank;) {
-    if (chunk[axis] == 1) {
-      axis++;
-      continue;
-    }
-    bytes = bytes / chunk[axis] * ((chunk[axis] + 1) / 2);
-    chunk[axis] = (chunk[axis] + 1) / 2;
-  }
-  TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'",
-                  name));
-  if (whole > COMPRESS_UP_TO) return STATUS_OK;
-  return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
-}
-
 /* Defines a variable without chunking and compression. */
 static Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                            const char *long_name, const char *units, int *id) {
@@ -193,7 +166,26 @@ static Status store_define(StoreFile *file, const char *name, StoreType type, in
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units, int *id) {
   TRY(store_define(file, name, type, rank, dimensions, long_name, units, id));
-  return store_compress_variable(file, name, *id, type, rank, dimensions);
+  size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes = external_sizes[type];
+  for (int axis = 0; axis < rank; axis++) {
+    int code = nc_inq_dimlen(file->ncid, dimensions[axis], &chunk[axis]);
+    TRY(store_check(file, code, "inspect a dimension of '%s'", name));
+    bytes *= chunk[axis];
+  }
+  const size_t whole = bytes;
+  if (whole < COMPRESS_FROM || rank == 0) return STATUS_OK;
+  /* A large variable is cut into chunks, which are deflated. A chunk keeps the last axes whole as far as they
+   * fit, since data are written in that order. */
+  for (int axis = 0; axis < rank; axis++)
+    while (bytes > CHUNK_BYTES && chunk[axis] > 1) {
+      const size_t half = (chunk[axis] + 1) / 2;
+      bytes = bytes / chunk[axis] * half;
+      chunk[axis] = half;
+    }
+  TRY(store_check(file, nc_def_var_chunking(file->ncid, *id, NC_CHUNKED, chunk), "chunk the variable '%s'",
+                  name));
+  if (whole > COMPRESS_UP_TO) return STATUS_OK;
+  return store_check(file, nc_def_var_deflate(file->ncid, *id, 1, 1, 1), "compress the variable '%s'", name);
 }
 
 /* Writes values[count], which are in memory as in the file. */

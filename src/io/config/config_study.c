@@ -218,25 +218,6 @@ static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a,
   return STATUS_OK;
 }
 
-static Status config_sweep_count(ConfigPlace place, const ConfigKey *keys, const ConfigSweep *sweep,
-                                 int *out) {
-  int64_t count = 1;
-  if (sweep->zip && sweep->axis_count > 0) count = sweep->counts[0];
-  for (int a = 0; a < sweep->axis_count; a++) {
-    if (!sweep->zip) count *= sweep->counts[a];
-    if (count > CONFIG_SETTING_LIMIT)
-      return config_refuse(place,
-                           "key 'sweep': more than %d settings; make the lists shorter, or use zip: true",
-                           CONFIG_SETTING_LIMIT);
-    if (sweep->zip && sweep->counts[a] != sweep->counts[0])
-      return config_refuse(
-          place, "key 'sweep': zip: true needs lists of equal length, but '%s' has %d values and '%s' has %d",
-          keys[sweep->keys[0]].name, sweep->counts[0], keys[sweep->keys[a]].name, sweep->counts[a]);
-  }
-  *out = (int)count;
-  return STATUS_OK;
-}
-
 static int config_compare_labels(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -252,7 +233,20 @@ static Status config_sweep_expand(Arena *memory, ConfigPlace place, const Config
   study->axis_count = axes->count;
   for (int a = 0; a < axes->count; a++)
     TRY(config_sweep_read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
-  TRY(config_sweep_count(place, axes->keys, sweep, &study->setting_count));
+  int64_t count = sweep->zip ? sweep->counts[0] : 1;
+  for (int a = 0; a < axes->count; a++) {
+    if (!sweep->zip) count *= sweep->counts[a];
+    if (count > CONFIG_SETTING_LIMIT)
+      return config_refuse(place,
+                           "key 'sweep': more than %d settings; make the lists shorter, or use zip: true",
+                           CONFIG_SETTING_LIMIT);
+    if (sweep->zip && sweep->counts[a] != sweep->counts[0])
+      return config_refuse(
+          place, "key 'sweep': zip: true needs lists of equal length, but '%s' has %d values and '%s' has %d",
+          axes->keys[sweep->keys[0]].name, sweep->counts[0], axes->keys[sweep->keys[a]].name,
+          sweep->counts[a]);
+  }
+  study->setting_count = (int)count;
   ALLOCATE_ARRAYS(memory, study->setting_count, configs, study->settings, study->setting_labels, sorted);
   ALLOCATE(memory, chosen, study->setting_count * axes->count);
   for (int s = 0; s < study->setting_count; s++, chosen += axes->count) {
