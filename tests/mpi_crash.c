@@ -16,8 +16,8 @@ static int crash(MPI_Comm communicator, int key, void *value, void *extra) {
 }
 
 int main(void) {
-  Parallel parallel = parallel_begin();
-  bool last = parallel.rank == parallel.size - 1;
+  parallel_begin();
+  bool last = parallel_rank() == parallel_size() - 1;
   int key;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, crash, &key, NULL);
   if (last) MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);

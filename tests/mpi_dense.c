@@ -39,7 +39,7 @@ static void test_elements(void) {
   for (int c = 0; c < CASES; c++) {
     const int n = SIZES[c][0], columns = n - 3;
     static double x[MOST], y[MOST], stream[MOST], factor[64];
-    Dense grid = grid_create(&ranks, SIZES[c][1]);
+    Dense grid = grid_create(SIZES[c][1]);
     Side a = make(grid, n, columns);
     Rng rng = STREAM;
     rng_normal(&rng, n * columns, stream);
@@ -64,7 +64,7 @@ static void test_shares(void) {
   static const int SHAPES[][2] = {{1000, 1000}, {1000, 130}, {37, 1000}, {3, 2}};
   for (int c = 0; c < 8; c++) {
     const int rows = SHAPES[c / 2][0], columns = SHAPES[c / 2][1], block = c % 2 ? 64 : 7;
-    Dense grid = grid_create(&ranks, block);
+    Dense grid = grid_create(block);
     DenseMatrix matrix;
     CHECK_OK(dense_matrix_create(&grid, rows, columns, &matrix));
     double elements = (double)matrix.local_rows * matrix.local_columns;
@@ -86,8 +86,8 @@ static void test_columns(void) {
   static double mine[ROWS * DENSE_COLUMNS], back[ROWS * DENSE_COLUMNS], scratch[ROWS * DENSE_COLUMNS];
   for (int c = 0; c < 12; c++) {
     const int n = COLUMNS[c / 2], size = ROWS * n;
-    Dense grid = grid_create(&ranks, BLOCKS[c % 2]),
-          one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
+    Dense grid = grid_create(BLOCKS[c % 2]),
+          one = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all);
     const Dense *const sides[] = {&grid, &one};
     for (int k = 0; k < size; k++) x[k] = sin(k);
     for (int s = 0; s < 2; s++) {
@@ -96,14 +96,14 @@ static void test_columns(void) {
       double mean[ROWS], square = 0;
       Side a = make(*sides[s], ROWS, n);
       for (int round = 0; round < dense_rounds(sides[s], n); round++) {
-        for (int r = 0; r < ranks.size; r++) {
+        for (int r = 0; r < parallel_size(); r++) {
           const DenseColumns columns = dense_columns(sides[s], n, round, r);
           CU_ASSERT_EQUAL(columns.first, next);
           CU_ASSERT_TRUE(columns.count >= 0 && columns.count <= DENSE_COLUMNS);
           largest = columns.count > largest ? columns.count : largest;
           next += columns.count;
         }
-        const DenseColumns columns = dense_columns(sides[s], n, round, ranks.rank);
+        const DenseColumns columns = dense_columns(sides[s], n, round, parallel_rank());
         for (int i = 0; i < ROWS; i++)
           for (int k = 0; k < columns.count; k++) mine[i * columns.count + k] = x[i * n + columns.first + k];
         dense_put_columns(sides[s], round, mine, scratch, &a.matrix);
@@ -135,7 +135,7 @@ static void test_products(void) {
   for (int c = 0; c < CASES; c++) {
     const int n = SIZES[c][0], m = n - 4;
     static double a_values[MOST], b_values[MOST], found[MOST], thin[64 * 3], applied[64 * 3];
-    Dense grid = grid_create(&ranks, SIZES[c][1]);
+    Dense grid = grid_create(SIZES[c][1]);
     Side a = make(grid, n, m), b = make(grid, m, n), product = make(grid, n, n), small = make(grid, m, m);
     gather(&a, a_values);
     gather(&b, b_values);
@@ -185,8 +185,8 @@ static void test_orthogonal(void) {
     for (int columns = SIZES[c][0]; columns > 0; columns -= 15) {
       const int n = SIZES[c][0];
       static double found[MOST], rows[MOST];
-      Dense grid = grid_create(&ranks, SIZES[c][1]),
-            one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
+      Dense grid = grid_create(SIZES[c][1]),
+            one = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all);
       Rng rng = STREAM;
       rotation_draw(&rng, columns, n, rows);
       const Dense *const sides[] = {&grid, &one};
@@ -208,8 +208,8 @@ static void test_eigenvectors(void) {
   for (int c = 0; c < CASES; c++) {
     const int n = SIZES[c][0];
     static double matrix[MOST], vectors[2][MOST], w[2][64];
-    Dense grid = grid_create(&ranks, SIZES[c][1]),
-          one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
+    Dense grid = grid_create(SIZES[c][1]),
+          one = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all);
     const Dense *const sides[] = {&grid, &one};
     for (int s = 0; s < 2; s++) {
       const Dense *dense = sides[s];
@@ -246,7 +246,7 @@ static int fail_on_last(const Dense *dense, DenseMatrix *a, double *w) {
 
 /* Checks that all ranks learn of a failure, with one kind of error. */
 static void test_failure(void) {
-  Dense grid = grid_create(&ranks, 5), one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
+  Dense grid = grid_create(5), one = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all);
   const Dense *const sides[] = {&grid, &one};
   for (int s = 0; s < 2; s++) {
     Dense failing = *sides[s];

@@ -34,7 +34,7 @@ static void test_matrix(void) {
   for (int k = 0; k < 3; k++) {
     const int d = SHAPES[k][0], m = SHAPES[k][1], rank = d < m ? d : m;
     static double a_values[40 * 40], q[40];
-    Dense grid = grid_create(&ranks, BLOCK);
+    Dense grid = grid_create(BLOCK);
     StudyFile *large_file = parse(d, m, "1"), *file = parse(d, m, "auto");
     Problem large, ordinary;
     World world;
@@ -100,7 +100,7 @@ static void test_memory(void) {
   enum { D = 600, DRAWS = 60, SIDE = 16, VECTORS = 64 };
   double heap = 0;
   Study study;
-  Dense grid = grid_create(&ranks, SIDE);
+  Dense grid = grid_create(SIDE);
   CHECK_OK(study_create(parse(D, D, "30"), &study));
   const Task task = study_task(&study, 0);
   TaskResult result;
@@ -120,7 +120,7 @@ static void test_block(void) {
   enum { POLICIES = 4 };
   Study study;
   TaskResult results[2][POLICIES];
-  Dense grid = grid_create(&ranks, BLOCK), lapack = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
+  Dense grid = grid_create(BLOCK), lapack = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all);
   const Dense *const sides[] = {&grid, &lapack};
   CHECK_OK(study_create(parse(37, 37, "30"), &study));
   CU_ASSERT_EQUAL(study.task_count, POLICIES);

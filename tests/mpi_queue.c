@@ -39,7 +39,7 @@ static void make_case(int groups, Case *c) {
     c->cost[i] = c->study.ops->cost(&c->study, &task);
     if (i % 7 != 0) c->list[c->count++] = i;
   }
-  CHECK_OK(queue_create(&ranks, &c->study, groups, c->count, c->list, c->cost, &c->queue));
+  CHECK_OK(queue_create(&c->study, groups, c->count, c->list, c->cost, &c->queue));
 }
 
 static void free_case(Case *c) {
@@ -75,7 +75,7 @@ static void check_all_taken(const Case *c, const double *taken) {
 }
 
 static void test_every_task_once(void) {
-  for (int groups = 1; groups <= ranks.size; groups++) {
+  for (int groups = 1; groups <= parallel_size(); groups++) {
     Case c;
     make_case(groups, &c);
     double taken[TASKS] = {0};
@@ -88,11 +88,11 @@ static void test_every_task_once(void) {
 /* Checks late ranks: the last rank takes nearly all parts alone, and stops holding a batch if it has one; the
  * others start when it has gone. Then each finds nothing, in its own part or any other. */
 static void test_late_ranks(void) {
-  for (int groups = 1; groups <= ranks.size; groups++) {
+  for (int groups = 1; groups <= parallel_size(); groups++) {
     Case c;
     make_case(groups, &c);
     double taken[TASKS] = {0};
-    const bool is_last = ranks.rank == ranks.size - 1;
+    const bool is_last = parallel_rank() == parallel_size() - 1;
     if (is_last) take_tasks(&c, c.count - 5, taken);
     parallel_barrier();
     if (!is_last) take_tasks(&c, TASKS, taken);
@@ -106,7 +106,7 @@ static void test_late_ranks(void) {
 
 static void test_share_of_the_work(void) {
   Case c;
-  make_case(ranks.size, &c);
+  make_case(parallel_size(), &c);
   int mine = -1;
   for (int task; (task = queue_take(c.queue)) >= 0; mine = task)
     queue_finish(c.queue, task, false, 2 * c.cost[task]);
@@ -119,10 +119,10 @@ static void test_share_of_the_work(void) {
 
 static void test_stop_reaches_all(void) {
   Case c;
-  make_case(ranks.size, &c);
+  make_case(parallel_size(), &c);
   CU_ASSERT_TRUE(!queue_look(c.queue).stopped);
   parallel_barrier();
-  if (ranks.rank == ranks.size - 1) queue_stop(c.queue), queue_look(c.queue);
+  if (parallel_rank() == parallel_size() - 1) queue_stop(c.queue), queue_look(c.queue);
   parallel_barrier();
   CU_ASSERT_TRUE(queue_look(c.queue).stopped);
   free_case(&c);

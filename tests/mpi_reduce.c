@@ -92,19 +92,19 @@ static void compare(const char *one, const char *other) {
 
 static void test_large_curves(void) {
   char folder[64] = "", results[96], kept[96];
-  if (ranks.rank == 0) strcpy(folder, "/tmp/mpi_reduce.XXXXXX");
-  if (ranks.rank == 0) CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  if (parallel_rank() == 0) strcpy(folder, "/tmp/mpi_reduce.XXXXXX");
+  if (parallel_rank() == 0) CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   parallel_broadcast(folder, sizeof folder);
   snprintf(results, sizeof results, "%s/results.nc", folder);
   snprintf(kept, sizeof kept, "%s/kept.nc", folder);
   Study study = make_study();
   ReduceCounts counts;
-  if (ranks.rank == 0) make_folder(folder, &study);
+  if (parallel_rank() == 0) make_folder(folder, &study);
   parallel_barrier();
-  CHECK_OK(reduce_study(&ranks, &study, folder, &(ReduceOptions){0}, &counts));
-  if (ranks.rank == 0) CU_ASSERT_EQUAL(rename(results, kept), 0);
-  CHECK_OK(reduce_study(&ranks, &study, folder, &(ReduceOptions){.plain_from = 1}, &counts));
-  if (ranks.rank == 0) {
+  CHECK_OK(reduce_study(&study, folder, &(ReduceOptions){0}, &counts));
+  if (parallel_rank() == 0) CU_ASSERT_EQUAL(rename(results, kept), 0);
+  CHECK_OK(reduce_study(&study, folder, &(ReduceOptions){.plain_from = 1}, &counts));
+  if (parallel_rank() == 0) {
     CU_ASSERT_EQUAL(counts.ok, study.task_count - 2);
     CU_ASSERT_EQUAL(counts.failed, 1);
     CU_ASSERT_EQUAL(counts.missing, 1);

@@ -149,17 +149,16 @@ Status app_print_json(json_t *root, size_t digits) {
   return STATUS_OK;
 }
 
-Parallel app_begin_parallel(void) {
+void app_begin_parallel(void) {
   char library[256];
-  Parallel parallel = parallel_begin();
-  app_speaks = parallel.rank == 0;
+  parallel_begin();
+  app_speaks = parallel_rank() == 0;
   parallel_library(sizeof library, library);
-  provenance_set_mpi(parallel.size, library);
-  return parallel;
+  provenance_set_mpi(parallel_size(), library);
 }
 
-Status app_try_output(const Parallel *parallel, const char *path) {
-  return parallel_agree(parallel, parallel->rank == 0 ? io_ownership_check_output(path) : STATUS_OK);
+Status app_try_output(const char *path) {
+  return parallel_agree(parallel_rank() == 0 ? io_ownership_check_output(path) : STATUS_OK);
 }
 
 bool app_failed;

@@ -45,7 +45,7 @@ typedef struct {
   char *(*help_filter)(int key, const char *text, void *input); /* as in struct argp */
   /* One of the three: without MPI; on all ranks; on the first, while the others wait. */
   Status (*run)(void);
-  Status (*collective)(const Parallel *parallel);
+  Status (*collective)(void);
   Status (*on_first)(void);
 } AppVerb;
 
@@ -90,10 +90,10 @@ Status app_print_json(json_t *root, size_t digits);
 int app_label_width(const StudyFile *file);
 
 /* Starts MPI; from here on only rank 0 prints. */
-Parallel app_begin_parallel(void);
+void app_begin_parallel(void);
 
 /* Refuses, on all ranks, an output file that rank 0 would be unable to write at the end. Collective. */
-Status app_try_output(const Parallel *parallel, const char *path);
+Status app_try_output(const char *path);
 
 /* Ends MPI and returns `status`. Rank 0 prints its message first, because mpiexec kills all ranks as soon as
  * one has ended with an error. */
@@ -111,13 +111,13 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
 
 /* A temporary folder for priors that are fitted for a measurement, laid out like the folder of a run. */
 typedef struct {
-  const Parallel *parallel; /* NULL: none was made */
+  bool made; /* by app_scratch_create */
   char path[2048];
 } Scratch;
 
 /* Makes a folder, with one for priors inside it, in rank 0's TMPDIR or /tmp. Collective. The caller must call
  * app_scratch_destroy, even after an error, which removes the folder when all ranks are there. */
-Status app_scratch_create(const Parallel *parallel, Scratch *out);
+Status app_scratch_create(Scratch *out);
 void app_scratch_destroy(Scratch *scratch);
 
 /* Notes on stderr, on rank 0, if problem.noise is set although the rewards have no noise. */

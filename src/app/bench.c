@@ -113,23 +113,22 @@ static const char NOTES[] =
 
 /* Measures all samplers and prints them, or adds them to `rows`. The ranks measure the same thing at the same
  * time, and take the mean. Collective. */
-static Status bench_measure_rows(const Parallel *parallel, const Study *study, const char *folder,
-                                 Meter *meter, json_t *rows) {
+static Status bench_measure_rows(const Study *study, const char *folder, Meter *meter, json_t *rows) {
   const StudyFile *file = study->file;
   const long total = (long)file->setting_count * file->policy_count;
   long done = 0;
   /* On a terminal the rows themselves show the progress. */
   const bool rows_shown = !arguments.json && isatty(STDOUT_FILENO);
-  Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, app_speaks, "measuring");
+  Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, "measuring");
   for (int s = 0; s < file->setting_count; s++)
     for (int p = 0; p < file->policy_count; p++) {
       Throughput found;
       TRY(parallel_agree(
-          parallel, bench_throughput_measure(study, s, p, folder, arguments.seconds / 2, meter, &found)));
+          bench_throughput_measure(study, s, p, folder, arguments.seconds / 2, meter, &found)));
       double *const values[] = {&found.draw_seconds, &found.draw_of_peak, &found.round_seconds,
                                 &found.round_of_peak, &found.round_of_bandwidth};
       for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        *values[i] = parallel_sum(*values[i]) / parallel->size;
+        *values[i] = parallel_sum(*values[i]) / parallel_size();
       if (arguments.json)
         json_array_append_new(rows, bench_throughput_json(study, s, p, &found));
       else if (app_speaks)
@@ -143,7 +142,7 @@ static Status bench_measure_rows(const Parallel *parallel, const Study *study, c
 
 /* Prepares the priors and measures the samplers. The ranks share the folder of the priors, so all of them
  * must run on one machine, or must see the same TMPDIR. */
-static Status bench_study(const Parallel *parallel) {
+static Status bench_study(void) {
   SCOPED(Study, study, study_destroy);
   SCOPED(Scratch, scratch, app_scratch_destroy);
   SCOPED(Meter, meter, bench_meter_destroy);
@@ -158,29 +157,29 @@ static Status bench_study(const Parallel *parallel) {
   if (strcmp(study.ops->name, "bandit") != 0)
     return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
                       study.ops->name);
-  TRY(app_scratch_create(parallel, &scratch));
-  TRY(parallel_prepare_study(parallel, &study, scratch.path, PROGRESS_AUTO, 1, NULL));
-  TRY(parallel_agree(parallel, bench_meter_create(parallel->size, &meter)));
+  TRY(app_scratch_create(&scratch));
+  TRY(parallel_prepare_study(&study, scratch.path, PROGRESS_AUTO, 1, NULL));
+  TRY(parallel_agree(bench_meter_create(parallel_size(), &meter)));
   const MeterRates *best = &meter.best;
   const bool table = app_speaks && !arguments.json;
   FILE *file = fopen("/proc/cpuinfo", "r");
   while (file && fgets(line, sizeof line, file))
     if (sscanf(line, "model name : %255[^\n]", processor) == 1) break;
   if (file) fclose(file);
-  if (table && parallel->size > 1)
-    printf("%d ranks at once: times and shares are means over ranks, peaks are rank 0's; ", parallel->size);
+  if (table && parallel_size() > 1)
+    printf("%d ranks at once: times and shares are means over ranks, peaks are rank 0's; ", parallel_size());
   if (table)
     printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n"
            "%-14s %4s %9s %4s %6s %6s %5s %12s %8s %12s %8s %8s\n",
            processor, (int)simd_level(), best->floats * 1e-9, best->doubles * 1e-9, best->bytes * 1e-9,
            "sampler", "d", "hidden", "T", "K", "n", "B", "s/draw", "of peak", "rounds/s", "of peak",
            "of mem.");
-  TRY(bench_measure_rows(parallel, &study, scratch.path, &meter, rows));
+  TRY(bench_measure_rows(&study, scratch.path, &meter, rows));
   if (table) printf("%s", NOTES);
   if (!app_speaks || table) return STATUS_OK;
   return app_print_json(json_pack("{s:{s:s, s:s, s:i, s:i, s:f, s:f, s:f}, s:O}", "machine", "program",
                                   provenance_source(), "processor", processor, "instruction_level",
-                                  (int)simd_level(), "ranks", parallel->size, "peak_float_flops",
+                                  (int)simd_level(), "ranks", parallel_size(), "peak_float_flops",
                                   best->floats, "peak_double_flops", best->doubles, "memory_bytes_per_second",
                                   best->bytes, "rows", rows),
                         0);

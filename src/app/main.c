@@ -62,10 +62,10 @@ static Status call_verb(int argc, char **argv) {
   argv[1] = name;
   app_parse(entry->verb, argc - 1, argv + 1);
   if (entry->verb->run) return entry->verb->run();
-  const Parallel parallel = app_begin_parallel();
-  if (entry->verb->collective) return app_end_parallel(entry->verb->collective(&parallel));
-  const Status status = parallel.rank == 0 ? entry->verb->on_first() : STATUS_OK;
-  return app_end_parallel(parallel_agree(&parallel, status));
+  app_begin_parallel();
+  if (entry->verb->collective) return app_end_parallel(entry->verb->collective());
+  const Status status = parallel_rank() == 0 ? entry->verb->on_first() : STATUS_OK;
+  return app_end_parallel(parallel_agree(status));
 }
 
 /* Refuses resource limits so low that libraries would hang, crash, or end the process without a message of

@@ -107,12 +107,12 @@ static Status small_study(const char *text, const StudyFile *whole, int64_t step
 
 /* Measures the speed of the study `whole`, whose file has this text. A policy whose block fails keeps the
  * assumed speed, and stderr says so. Collective. */
-static Status plan_calibrate(const Parallel *parallel, const char *text, const Study *whole, Speed *speed) {
+static Status plan_calibrate(const char *text, const Study *whole, Speed *speed) {
   SCOPED(Study, full, study_destroy);
   SCOPED(Study, small, study_destroy);
   SCOPED(Scratch, scratch, app_scratch_destroy);
   Estimate estimate;
-  if (parallel->size > 1)
+  if (parallel_size() > 1)
     return status_set(STATUS_USAGE,
                       "a calibration runs on one rank: run thompson plan without mpiexec or srun");
   TRY(small_study(text, whole->file, 0, &full));
@@ -128,9 +128,9 @@ static Status plan_calibrate(const Parallel *parallel, const char *text, const S
   if (steps < LEAST_STEPS) steps = asked < LEAST_STEPS ? asked : LEAST_STEPS;
   TRY(small_study(text, whole->file, steps, &small));
   TRY(app_plan_estimate_study(&small, speed, &estimate));
-  TRY(app_scratch_create(parallel, &scratch));
+  TRY(app_scratch_create(&scratch));
   double start = clock_cpu();
-  TRY(parallel_prepare_study(parallel, &small, scratch.path, PROGRESS_NONE, 1, NULL));
+  TRY(parallel_prepare_study(&small, scratch.path, PROGRESS_NONE, 1, NULL));
   if (estimate.training_operations > 0)
     speed->training = (clock_cpu() - start) / estimate.training_operations;
   if (problem_is_large(small.file->settings[0])) return STATUS_OK; /* its policies share what costs most */
@@ -287,8 +287,8 @@ static Status plan_study(void) {
   app_note_unused(&study);
   if (arguments.calibrate || arguments.slurm) {
     ALLOCATE(&memory, speed.policy, study.file->policy_count);
-    const Parallel parallel = app_begin_parallel();
-    TRY(app_end_parallel(plan_calibrate(&parallel, text, &study, &speed)));
+    app_begin_parallel();
+    TRY(app_end_parallel(plan_calibrate(text, &study, &speed)));
   }
   TRY(app_plan_estimate_study(&study, &speed, &estimate));
   if (arguments.json) return plan_print_json(&study, &speed, &estimate);

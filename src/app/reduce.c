@@ -28,12 +28,12 @@ static Status app_reduce_report(const Study *study, const ReduceCounts *counts) 
   return STATUS_OK;
 }
 
-static Status reduce_folder(const Parallel *parallel) {
+static Status reduce_folder(void) {
   SCOPED(Study, study, study_destroy);
   ReduceCounts counts;
-  TRY(parallel_agree(parallel, app_study_of_folder(arguments.directory, &study)));
-  TRY(reduce_study(parallel, &study, arguments.directory, &arguments.reduce, &counts));
-  return parallel_agree(parallel, parallel->rank == 0 ? app_reduce_report(&study, &counts) : STATUS_OK);
+  TRY(parallel_agree(app_study_of_folder(arguments.directory, &study)));
+  TRY(reduce_study(&study, arguments.directory, &arguments.reduce, &counts));
+  return parallel_agree(parallel_rank() == 0 ? app_reduce_report(&study, &counts) : STATUS_OK);
 }
 
 const AppVerb app_reduce = {

@@ -104,12 +104,12 @@ static void run_check(struct argp_state *state) {
 /* Writes the results file, prints the table, and says what to run next. *lost: tasks that were finished and
  * can no longer be read. (If an adaptive study was stopped by failures, the reducer may know of more waves
  * from an earlier job, so its missing tasks need not be lost.) Collective. */
-static Status app_run_write_results(const Parallel *parallel, const Study *study, int64_t left, int *lost) {
+static Status app_run_write_results(const Study *study, int64_t left, int *lost) {
   ReduceCounts counts = {0};
   const char *directory = arguments.directory;
-  Status status = reduce_study(parallel, study, directory, &(ReduceOptions){0}, &counts);
+  Status status = reduce_study(study, directory, &(ReduceOptions){0}, &counts);
   *lost = left == 0 ? counts.missing : counts.damaged;
-  if (parallel->rank == 0 && status == STATUS_OK) {
+  if (parallel_rank() == 0 && status == STATUS_OK) {
     status = app_print_table(study, directory);
     const char *figure = config_text(study->file->settings[0], "figure");
     if (!figure) figure = study->ops->figure;
@@ -123,7 +123,7 @@ static Status app_run_write_results(const Parallel *parallel, const Study *study
     putchar('\n');
   }
   parallel_broadcast(lost, sizeof *lost);
-  return parallel_agree(parallel, status);
+  return parallel_agree(status);
 }
 
 static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost) {
@@ -144,30 +144,29 @@ static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost) {
 }
 
 /* Runs all tasks that are not finished. */
-static Status app_run_all_tasks(const Parallel *parallel, const Study *study, TasksOutcome *outcome) {
+static Status app_run_all_tasks(const Study *study, TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
   SCOPED(Finished, finished, finished_close); /* whose files the reducer opens again */
   const TasksOptions *tasks = &arguments.tasks;
-  TRY(finished_open_all(&scratch, parallel, arguments.directory, study, &finished));
-  TRY(finished_check(parallel, tasks->shard, tasks->shards, &finished));
-  TRY(parallel_large_run(parallel, &finished, tasks, outcome));
-  TRY(tasks_run(parallel, &finished, tasks, outcome));
-  if (!io_lock_lost(lock)) return parallel_agree(parallel, STATUS_OK);
-  return parallel_agree(parallel, status_set(STATUS_FILE,
-                                             "%s: another job took over this folder while this job was "
-                                             "frozen, or the folder is gone",
-                                             arguments.directory));
+  TRY(finished_open_all(&scratch, arguments.directory, study, &finished));
+  TRY(finished_check(tasks->shard, tasks->shards, &finished));
+  TRY(parallel_large_run(&finished, tasks, outcome));
+  TRY(tasks_run(&finished, tasks, outcome));
+  if (!io_lock_lost(lock)) return parallel_agree(STATUS_OK);
+  return parallel_agree(status_set(STATUS_FILE,
+                                   "%s: another job took over this folder while this job was "
+                                   "frozen, or the folder is gone",
+                                   arguments.directory));
 }
 
 /* Runs all tasks, then the reducer. */
-static Status run_and_reduce(const Parallel *parallel, const Study *study) {
+static Status run_and_reduce(const Study *study) {
   TasksOutcome outcome = {0};
   int lost = 0;
-  TRY(app_run_all_tasks(parallel, study, &outcome));
+  TRY(app_run_all_tasks(study, &outcome));
   const bool stopped = outcome.left > 0 && outcome.failed <= arguments.tasks.max_failures;
   Status written = STATUS_OK;
-  if (arguments.tasks.shards == 1 && !stopped)
-    written = app_run_write_results(parallel, study, outcome.left, &lost);
+  if (arguments.tasks.shards == 1 && !stopped) written = app_run_write_results(study, outcome.left, &lost);
   if (written != STATUS_RESUME) return written != STATUS_OK ? written : app_run_judge_outcome(&outcome, lost);
   /* results.nc holds runs that the tasks lack, and was left as it is. If the tasks did not all succeed
    * either, that message is only printed, and their outcome is the status. */
@@ -187,15 +186,15 @@ static bool app_run_goes_on(void *context, double fraction) {
 
 /* ---- the verb */
 
-static Status run_study(const Parallel *parallel) {
+static Status run_study(void) {
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
-  const bool first = parallel->rank == 0, sharded = arguments.tasks.shards > 1;
+  const bool first = parallel_rank() == 0, sharded = arguments.tasks.shards > 1;
   static char default_directory[512];
   /* Rank 0 reads the file, and all ranks parse the same text. */
-  TRY(parallel_agree(parallel, first ? config_study_text(arguments.study, &text) : STATUS_OK));
-  TRY(parallel_broadcast_text(parallel, &text));
-  TRY(parallel_agree(parallel, app_study_of_file(arguments.study, text, &arguments.sets, &study)));
+  TRY(parallel_agree(first ? config_study_text(arguments.study, &text) : STATUS_OK));
+  TRY(parallel_broadcast_text(&text));
+  TRY(parallel_agree(app_study_of_file(arguments.study, text, &arguments.sets, &study)));
   /* Which blocks an adaptive study has depends on the results of earlier ones, so no part of them can be run
    * alone. */
   if (sharded && study.runs.adaptive)
@@ -209,14 +208,13 @@ static Status run_study(const Parallel *parallel) {
     snprintf(default_directory, sizeof default_directory, "results/%s", study.name);
     arguments.directory = default_directory;
   }
-  TRY(parallel_agree(parallel, first ? study_ready(&study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
+  TRY(parallel_agree(first ? study_ready(&study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
   const CheckpointMode mode = arguments.resume || sharded ? CHECKPOINT_RESUME
                               : arguments.overwrite       ? CHECKPOINT_OVERWRITE
                                                           : CHECKPOINT_FRESH;
   const int shard = sharded ? arguments.tasks.shard : -1;
-  TRY(parallel_agree(parallel, first
-                                   ? parallel_checkpoint_open(arguments.directory, &study, mode, shard, &lock)
-                                   : STATUS_OK));
+  TRY(parallel_agree(first ? parallel_checkpoint_open(arguments.directory, &study, mode, shard, &lock)
+                           : STATUS_OK));
   /* The share of learning priors in the time that the study is expected to take. */
   double share = 1;
   Estimate estimate;
@@ -224,9 +222,8 @@ static Status run_study(const Parallel *parallel) {
     const double hours = estimate.training_hours + estimate.least_hours;
     if (hours > 0) share = estimate.training_hours / hours;
   }
-  TRY(parallel_prepare_study(parallel, &study, arguments.directory, arguments.tasks.progress, share,
-                             stop_asked));
-  return run_and_reduce(parallel, &study);
+  TRY(parallel_prepare_study(&study, arguments.directory, arguments.tasks.progress, share, stop_asked));
+  return run_and_reduce(&study);
 }
 
 /* Runs the study. From now on SIGTERM, SIGUSR1 and SIGUSR2 request a shutdown, and writing beyond the limit
@@ -241,8 +238,8 @@ static Status run_begin(void) {
   double left = end ? strtod(end, NULL) - (double)time(NULL) : 0;
   if (left > 0) /* if it is in the past, the job was given more time */
     app_run_set_deadline(fmax(left - MARGIN, 0));
-  const Parallel parallel = app_begin_parallel();
-  const Status status = run_study(&parallel);
+  app_begin_parallel();
+  const Status status = run_study();
   io_lock_release(lock);
   return app_end_parallel(status);
 }

@@ -19,11 +19,11 @@ static Status app_scratch_make_folders(Scratch *out) {
   return STATUS_OK;
 }
 
-Status app_scratch_create(const Parallel *parallel, Scratch *out) {
-  *out = (Scratch){.parallel = parallel};
-  const Status status = parallel->rank == 0 ? app_scratch_make_folders(out) : STATUS_OK;
+Status app_scratch_create(Scratch *out) {
+  *out = (Scratch){.made = true};
+  const Status status = parallel_rank() == 0 ? app_scratch_make_folders(out) : STATUS_OK;
   parallel_broadcast(out->path, sizeof out->path);
-  return parallel_agree(parallel, status);
+  return parallel_agree(status);
 }
 
 static int app_scratch_remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
@@ -32,8 +32,8 @@ static int app_scratch_remove_entry(const char *path, const struct stat *info, i
 }
 
 void app_scratch_destroy(Scratch *scratch) {
-  if (!scratch->parallel) return;
+  if (!scratch->made) return;
   parallel_barrier();
-  if (scratch->parallel->rank == 0 && scratch->path[0])
+  if (parallel_rank() == 0 && scratch->path[0])
     nftw(scratch->path, app_scratch_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

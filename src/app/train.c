@@ -154,8 +154,8 @@ static Status app_train_from_file(Arena *memory, Training *out) {
   return STATUS_OK;
 }
 
-static Status train_on_samples(Arena *memory, const Parallel *parallel, Training *out) {
-  TRY(parallel_agree(parallel, (arguments.study ? app_train_from_study : app_train_from_file)(memory, out)));
+static Status train_on_samples(Arena *memory, Training *out) {
+  TRY(parallel_agree((arguments.study ? app_train_from_study : app_train_from_file)(memory, out)));
   AutoJob job = {.fit = &out->belief.fit,
                  .source = out->source,
                  .likelihood = &out->belief.likelihood,
@@ -163,9 +163,9 @@ static Status train_on_samples(Arena *memory, const Parallel *parallel, Training
                  .mode = PROGRESS_AUTO};
   memcpy(job.size, arguments.size, sizeof job.size);
   const Status status = arguments.family == &prior_auto
-                            ? auto_fit(memory, parallel, &job, &out->choice, &out->prior)
-                            : parallel_fits_run_one(memory, parallel, arguments.family, &out->belief.fit,
-                                                    &out->source, PROGRESS_AUTO, NULL, &out->prior);
+                            ? auto_fit(memory, &job, &out->choice, &out->prior)
+                            : parallel_fits_run_one(memory, arguments.family, &out->belief.fit, &out->source,
+                                                    PROGRESS_AUTO, NULL, &out->prior);
   if (status != STATUS_INPUT) return status;
   return status_prefix(status, "%s: ", arguments.theta ? arguments.theta : arguments.study);
 }
@@ -192,39 +192,39 @@ static Status take_fit_options(int d, PriorFit *fit) {
 }
 
 /* Chooses a family by the sample of tasks that a fit would begin with. Collective. */
-static Status train_choose_family(const Parallel *parallel, Training *out, const PriorOps **family) {
+static Status train_choose_family(Training *out, const PriorOps **family) {
   SCRATCH_ARENA(scratch);
   PriorFit *fit = &out->belief.fit;
   Logs sample;
-  TRY(parallel_logs_sample(&scratch, parallel, &out->logs, fit->seed, &sample));
+  TRY(parallel_logs_sample(&scratch, &out->logs, fit->seed, &sample));
   const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_NONE};
-  TRY(auto_choose(parallel, &job, &out->choice));
+  TRY(auto_choose(&job, &out->choice));
   *family = prior_find(candidates[out->choice.chosen].family);
   *fit = study_candidates_fit(fit, out->choice.chosen, sample.d);
   return STATUS_OK;
 }
 
 /* Reads the logs on rank 0, and learns from them. */
-static Status train_on_logs(Arena *memory, const Parallel *parallel, Training *out) {
-  const bool first = parallel->rank == 0;
+static Status train_on_logs(Arena *memory, Training *out) {
+  const bool first = parallel_rank() == 0;
   const PriorOps *family = arguments.family;
   Likelihood *likelihood = &out->belief.likelihood;
   Logs *logs = &out->logs;
   *likelihood = app_train_likelihood();
   out->source = (FitSource){.logs = logs};
   TRY(arena_print(memory, &out->partial, "%s.partial", arguments.output));
-  reading = progress_begin(PROGRESS_AUTO, first, "reading logs, MB");
+  reading = progress_begin(PROGRESS_AUTO, "reading logs, MB");
   Status status =
       first ? logs_read(memory, arguments.logs, likelihood, arguments.sigma == 0, show_reading, logs)
             : STATUS_OK;
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   parallel_broadcast(&logs->d, sizeof logs->d);
   logs->likelihood = likelihood;
-  TRY(parallel_agree(parallel, take_fit_options(logs->d, &out->belief.fit)));
-  if (family == &prior_auto) status = train_choose_family(parallel, out, &family);
+  TRY(parallel_agree(take_fit_options(logs->d, &out->belief.fit)));
+  if (family == &prior_auto) status = train_choose_family(out, &family);
   if (status == STATUS_OK)
-    status = parallel_logs_learn(memory, parallel, family, &out->belief.fit, logs, out->partial, &out->prior,
-                                 &out->learned);
+    status =
+        parallel_logs_learn(memory, family, &out->belief.fit, logs, out->partial, &out->prior, &out->learned);
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments.logs);
   if (status == STATUS_OK && first && family != arguments.family) auto_finish(&out->choice, &out->prior);
   return status;
@@ -271,13 +271,12 @@ static Status train_save_and_report(const Training *training) {
   return STATUS_OK;
 }
 
-static Status train_prior(const Parallel *parallel) {
+static Status train_prior(void) {
   SCRATCH_ARENA(memory);
   Training training = {.partial = NULL};
-  TRY(app_try_output(parallel, arguments.output));
-  TRY(parallel_agree(parallel,
-                     (arguments.logs ? train_on_logs : train_on_samples)(&memory, parallel, &training)));
-  return parallel_agree(parallel, parallel->rank == 0 ? train_save_and_report(&training) : STATUS_OK);
+  TRY(app_try_output(arguments.output));
+  TRY(parallel_agree((arguments.logs ? train_on_logs : train_on_samples)(&memory, &training)));
+  return parallel_agree(parallel_rank() == 0 ? train_save_and_report(&training) : STATUS_OK);
 }
 
 const AppVerb app_train = {

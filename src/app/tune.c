@@ -261,8 +261,7 @@ static Status tune_wide_prior(Arena *memory, const ConfigPolicy *policy, const P
   return prior_from_mixture(memory, mixture, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.9}}, out);
 }
 
-static Status tune_race_policies(const Parallel *parallel, Arena *memory, const Study *priors,
-                                 const Study *tasks) {
+static Status tune_race_policies(Arena *memory, const Study *priors, const Study *tasks) {
   SCOPED(Scratch, scratch, app_scratch_destroy);
   const int policies = priors->file->policy_count;
   Found found = {.study = tasks};
@@ -270,31 +269,31 @@ static Status tune_race_policies(const Parallel *parallel, Arena *memory, const 
   bool guarded = false, ignored;
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
-  TRY(app_scratch_create(parallel, &scratch));
-  TRY(parallel_prepare_study(parallel, priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
+  TRY(app_scratch_create(&scratch));
+  TRY(parallel_prepare_study(priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
   const Prior *world = status == STATUS_OK ? &prior[found.first] : NULL;
   if (world) status = tune_wide_prior(memory, &priors->file->policies[found.first], world, &guarded, &wide);
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   found.prior = world->ops->name;
   Race race = {
       .study = tasks, .priors = prior, .world = world, .tolerance = arguments.tolerance, .most = RACE_MOST};
-  TRY(race_run(parallel, &race, found.results, &found.best, &found.known));
+  TRY(race_run(&race, found.results, &found.best, &found.known));
   if (guarded) {
     ALLOCATE(memory, found.wide, policies);
     race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
-    TRY(race_run(parallel, &race, found.wide, &best, &ignored));
+    TRY(race_run(&race, found.wide, &best, &ignored));
   }
   return app_speaks ? tune_report(&found) : STATUS_OK;
 }
 
-static Status tune_study(const Parallel *parallel) {
+static Status tune_study(void) {
   SCRATCH_ARENA(memory);
   SCOPED(Study, priors, study_destroy);
   SCOPED(Study, tasks, study_destroy);
-  if (arguments.output) TRY(app_try_output(parallel, arguments.output));
-  TRY(parallel_agree(parallel, read_candidates(&memory, &priors, &tasks)));
-  return parallel_agree(parallel, tune_race_policies(parallel, &memory, &priors, &tasks));
+  if (arguments.output) TRY(app_try_output(arguments.output));
+  TRY(parallel_agree(read_candidates(&memory, &priors, &tasks)));
+  return parallel_agree(tune_race_policies(&memory, &priors, &tasks));
 }
 
 const AppVerb app_tune = {

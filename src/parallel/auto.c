@@ -66,39 +66,38 @@ static void auto_choose_by_score(size_t repeats, double *score, double *work, Au
 }
 
 /* Makes posterior draws under rank 0's mixture of the logs, and sends them to all ranks. Collective. */
-static Status auto_broadcast_draws(Arena *memory, const Parallel *parallel, const AutoJob *job,
-                                   const Prior *mixture, Learnt *from) {
+static Status auto_broadcast_draws(Arena *memory, const AutoJob *job, const Prior *mixture, Learnt *from) {
   Status status = STATUS_OK;
-  if (parallel->rank == 0)
+  if (parallel_rank() == 0)
     status = logs_draws(memory, from->logs, job->fit, mixture->mixture, mixture->noise, &from->drawn);
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   double *theta = from->drawn.theta;
   parallel_broadcast(&from->drawn, sizeof from->drawn);
   const size_t count = (size_t)from->drawn.d * (size_t)from->drawn.n;
-  if (parallel->rank > 0) status = arena_new(memory, (void **)&theta, count, sizeof *theta);
-  TRY(parallel_agree(parallel, status));
+  if (parallel_rank() > 0) status = arena_new(memory, (void **)&theta, count, sizeof *theta);
+  TRY(parallel_agree(status));
   from->drawn.theta = theta;
   parallel_broadcast(theta, count * sizeof *theta);
   return STATUS_OK;
 }
 
 /* Fits a candidate; the prior exists on rank 0. Collective. */
-static Status auto_fit_across_ranks(Arena *memory, const Parallel *parallel, const AutoJob *job,
-                                    int candidate, Learnt *from, Prior *out) {
+static Status auto_fit_across_ranks(Arena *memory, const AutoJob *job, int candidate, Learnt *from,
+                                    Prior *out) {
   const PriorOps *family = prior_find(candidates[candidate].family);
   const bool from_logs = from->logs && family->fit_logs_part;
   const int d = from->logs ? from->logs->d : from->samples->d;
   const PriorFit settled = study_candidates_fit(job->fit, candidate, d);
   Prior mixture;
   if (from->logs && !from_logs && from->drawn.n == 0) {
-    TRY(auto_fit_across_ranks(memory, parallel, job, CANDIDATE_MIXTURE, from, &mixture));
-    TRY(auto_broadcast_draws(memory, parallel, job, &mixture, from));
+    TRY(auto_fit_across_ranks(memory, job, CANDIDATE_MIXTURE, from, &mixture));
+    TRY(auto_broadcast_draws(memory, job, &mixture, from));
   }
   const FitSource source = {.samples = from_logs    ? NULL
                                        : from->logs ? &from->drawn
                                                     : from->samples,
                             .logs = from_logs ? from->logs : NULL};
-  return parallel_fits_run_one(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
+  return parallel_fits_run_one(memory, family, &settled, &source, job->mode, job->stop, out);
 }
 
 /* Splits the data in random order: the first `held` become tasks, `repeats` times over, and the rest is for
@@ -131,40 +130,13 @@ static Status auto_hold_out_tasks(Arena *memory, const AutoJob *job, int held, i
   return STATUS_OK;
 }
 
-/* Fits and scores all candidates: fitted[CANDIDATES] and score[CANDIDATES, sizes, repeats, tasks], both on
- * rank 0. The mixture comes first, because it supplies the noise of rewards and the posterior draws of logs.
- */
-static Status auto_judge_across_ranks(Arena *memory, const Parallel *parallel, const AutoJob *job,
-                                      const Samples *theta, const Logs *logs, Learnt *from,
-                                      AutoChoice *choice, Prior *fitted, double *score) {
-  static const int order[CANDIDATES] = {CANDIDATE_MIXTURE, 0, 2, 3};
-  AutoTasks tasks = {0};
-  for (int k = 0; k < CANDIDATES; k++) {
-    Status status = STATUS_OK;
-    const int c = order[k];
-    Prior *prior = &fitted[c];
-    TRY(auto_fit_across_ranks(memory, parallel, job, c, from, prior));
-    if (parallel->rank == 0) choice->seconds_fit[c] = prior->seconds_fit;
-    if (parallel->rank == 0 && k == 0)
-      status = from->logs ? auto_tasks_of_logs(memory, logs, prior->noise, job->fit, &tasks)
-                          : auto_tasks_of_theta(memory, theta, job->likelihood, choice->sizes, choice->size,
-                                                job->fit, &tasks);
-    if (parallel->rank == 0 && status == STATUS_OK)
-      status =
-          auto_tasks_score(&tasks, prior, candidates[c].sampler, &choice->judged[c], &choice->seconds_draw[c],
-                           score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
-    TRY(parallel_agree(parallel, status));
-    if (from->logs && k == 0) TRY(auto_broadcast_draws(memory, parallel, job, prior, from));
-    if (parallel->rank == 0 && k == 0)
-      choice->level = prior->mixture->components == 1 ? LEVEL_OF_GAUSSIAN : LEVEL_OF_SHAPES;
-  }
-  return STATUS_OK;
-}
-
 /* Does the work of auto_choose, and keeps the candidates, which exist on rank 0 only and are allocated from
- * `memory`. */
-static Status auto_choose_across_ranks(Arena *memory, const Parallel *parallel, const AutoJob *job,
-                                       AutoChoice *choice, Prior fitted[CANDIDATES]) {
+ * `memory`. The mixture comes first, because it supplies the noise of rewards and the posterior draws of
+ * logs.
+ */
+static Status auto_choose_across_ranks(Arena *memory, const AutoJob *job, AutoChoice *choice,
+                                       Prior fitted[CANDIDATES]) {
+  static const int order[CANDIDATES] = {CANDIDATE_MIXTURE, 0, 2, 3};
   SCRATCH_ARENA(scratch);
   const bool logs = job->source.logs;
   const int n = logs ? job->source.logs->tasks : job->source.samples->n;
@@ -175,28 +147,48 @@ static Status auto_choose_across_ranks(Arena *memory, const Parallel *parallel, 
                       : held < LANES / MOST_REPEATS ? MOST_REPEATS
                                                     : LANES / held;
   Samples theta = {0}, samples = {0};
-  Logs tasks = {0}, rest = {0};
-  double *score, *work;
+  Logs held_logs = {0}, rest = {0};
+  AutoTasks tasks = {0};
+  double *score, *work; /* score[CANDIDATES, sizes, repeats, tasks], on rank 0 */
   *choice = (AutoChoice){
       .tasks = held, .logs = logs, .sizes = logs ? 1 : job->sizes, .kept = held <= SMALL_SHARE * n};
   if (!logs) memcpy(choice->size, job->size, sizeof choice->size);
   if (n < LEAST_TASKS)
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
                       logs ? "past tasks" : "samples", LEAST_TASKS);
-  TRY(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &tasks, &rest));
+  TRY(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &held_logs, &rest));
   Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
   ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
-  TRY(auto_judge_across_ranks(memory, parallel, job, &theta, &tasks, &from, choice, fitted, score));
-  if (parallel->rank == 0) auto_choose_by_score((size_t)repeats, score, work, choice);
+  for (int k = 0; k < CANDIDATES; k++) {
+    Status status = STATUS_OK;
+    const int c = order[k];
+    Prior *prior = &fitted[c];
+    TRY(auto_fit_across_ranks(memory, job, c, &from, prior));
+    if (parallel_rank() == 0 && k == 0) {
+      choice->level = prior->mixture->components == 1 ? LEVEL_OF_GAUSSIAN : LEVEL_OF_SHAPES;
+      status = logs ? auto_tasks_of_logs(memory, &held_logs, prior->noise, job->fit, &tasks)
+                    : auto_tasks_of_theta(memory, &theta, job->likelihood, choice->sizes, choice->size,
+                                          job->fit, &tasks);
+    }
+    if (parallel_rank() == 0 && status == STATUS_OK) {
+      choice->seconds_fit[c] = prior->seconds_fit;
+      status =
+          auto_tasks_score(&tasks, prior, candidates[c].sampler, &choice->judged[c], &choice->seconds_draw[c],
+                           score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
+    }
+    TRY(parallel_agree(status));
+    if (logs && k == 0) TRY(auto_broadcast_draws(memory, job, prior, &from));
+  }
+  if (parallel_rank() == 0) auto_choose_by_score((size_t)repeats, score, work, choice);
   parallel_broadcast(choice, sizeof *choice);
   return STATUS_OK;
 }
 
-Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice) {
+Status auto_choose(const AutoJob *job, AutoChoice *choice) {
   SCRATCH_ARENA(scratch);
   Prior fitted[CANDIDATES];
-  TRY(auto_choose_across_ranks(&scratch, parallel, job, choice, fitted));
+  TRY(auto_choose_across_ranks(&scratch, job, choice, fitted));
   choice->kept = false;
   return STATUS_OK;
 }
@@ -207,15 +199,15 @@ void auto_finish(const AutoChoice *choice, Prior *prior) {
   prior->auto_sampler = candidates[choice->chosen].sampler;
 }
 
-Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out) {
+Status auto_fit(Arena *memory, const AutoJob *job, AutoChoice *choice, Prior *out) {
   Prior fitted[CANDIDATES];
   Learnt from = {.samples = job->source.samples, .logs = job->source.logs};
-  TRY(auto_choose_across_ranks(memory, parallel, job, choice, fitted));
+  TRY(auto_choose_across_ranks(memory, job, choice, fitted));
   if (choice->kept)
     *out = fitted[choice->chosen];
   else
-    TRY(auto_fit_across_ranks(memory, parallel, job, choice->chosen, &from, out));
-  if (parallel->rank == 0) auto_finish(choice, out);
+    TRY(auto_fit_across_ranks(memory, job, choice->chosen, &from, out));
+  if (parallel_rank() == 0) auto_finish(choice, out);
   return STATUS_OK;
 }
 

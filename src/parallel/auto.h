@@ -37,12 +37,12 @@ typedef struct {
 
 /* Fits and judges all candidates. STATUS_INPUT with fewer than 50 samples or past tasks. Collective; all
  * ranks get the choice, with the seconds of rank 0. */
-Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice);
+Status auto_choose(const AutoJob *job, AutoChoice *choice);
 /* Records the chosen sampler, and the seconds of all fits, in the prior that was fitted after the choice. */
 void auto_finish(const AutoChoice *choice, Prior *prior);
 /* Chooses a candidate and, if more than a twentieth of the data was held out, fits it again to all of the
  * data. The prior exists on rank 0 only. Collective. */
-Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out);
+Status auto_fit(Arena *memory, const AutoJob *job, AutoChoice *choice, Prior *out);
 /* Saves the prior together with the table of candidates. */
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path);
 /* Prints the choice, with one line per candidate. */

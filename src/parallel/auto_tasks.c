@@ -34,35 +34,30 @@ static RngLanes auto_tasks_streams(const AutoTasks *self, uint32_t round) {
   return rng_lanes(rng_key(self->seed, RNG_AUTO), self->replicate * (uint32_t)self->n, self->n, 1, round);
 }
 
-/* Observes one round of every task. */
-static void auto_tasks_observe_round(const AutoTasks *self, const Samples *theta, int round, double *work) {
-  const int d = self->d, n = self->n;
-  double *phi = self->phi + (size_t)round * (size_t)(d * n), *reward = self->reward + round * n;
-  double *normal = work, *uniform = work + n;
-  RngLanes rng = auto_tasks_streams(self, (uint32_t)round + 1);
-  rng_lanes_normal(&rng, d, phi);
-  rng_lanes_normal(&rng, 1, normal);
-  rng_lanes_uniform(&rng, 1, uniform);
-  for (int k = 0; k < n; k++) {
-    double square = 0, product = 0;
-    for (int i = 0; i < d; i++) square += phi[i * n + k] * phi[i * n + k];
-    for (int i = 0; i < d; i++) {
-      phi[i * n + k] /= sqrt(square);
-      product += phi[i * n + k] * theta->theta[i * n + k];
-    }
-    reward[k] = self->likelihood.ops->sample(&self->likelihood, product, uniform[k], normal[k]);
-  }
-}
-
 Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood *likelihood, int sizes,
                            const int *size, const PriorFit *fit, AutoTasks *out) {
   SCRATCH_ARENA(scratch);
   const int d = theta->d, n = theta->n, rounds = size[sizes - 1];
-  double *work;
+  double *normal, *uniform;
   TRY(auto_tasks_allocate(memory, d, n, likelihood, fit, rounds, d, out));
   out->sizes = sizes, out->size = size;
-  ALLOCATE(&scratch, work, 2 * n);
-  for (int round = 0; round < rounds; round++) auto_tasks_observe_round(out, theta, round, work);
+  ALLOCATE_ARRAYS(&scratch, n, normal, uniform);
+  for (int round = 0; round < rounds; round++) {
+    double *phi = out->phi + (size_t)round * (size_t)(d * n), *reward = out->reward + round * n;
+    RngLanes rng = auto_tasks_streams(out, (uint32_t)round + 1);
+    rng_lanes_normal(&rng, d, phi);
+    rng_lanes_normal(&rng, 1, normal);
+    rng_lanes_uniform(&rng, 1, uniform);
+    for (int k = 0; k < n; k++) {
+      double square = 0, product = 0;
+      for (int i = 0; i < d; i++) square += phi[i * n + k] * phi[i * n + k];
+      for (int i = 0; i < d; i++) {
+        phi[i * n + k] /= sqrt(square);
+        product += phi[i * n + k] * theta->theta[i * n + k];
+      }
+      reward[k] = likelihood->ops->sample(likelihood, product, uniform[k], normal[k]);
+    }
+  }
   for (int i = 0; i < d; i++)
     for (int k = 0; k < n; k++) out->test[(i * d + i) * n + k] = 1;
   memcpy(out->outcome, theta->theta, (size_t)d * (size_t)n * sizeof *out->outcome);

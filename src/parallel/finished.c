@@ -127,13 +127,13 @@ void finished_close(Finished *finished) {
 }
 
 /* Sends to all ranks what rank 0 has seen. Collective. */
-static Status finished_broadcast(const Parallel *parallel, Finished *finished) {
-  if (parallel->size == 1) return STATUS_OK;
+static Status finished_broadcast(Finished *finished) {
+  if (parallel_size() == 1) return STATUS_OK;
   const size_t tasks = (size_t)finished->study->task_count;
   int counts[] = {finished->journals, finished->copies};
   parallel_broadcast(counts, sizeof counts);
   Status status = STATUS_OK;
-  if (parallel->rank > 0) {
+  if (parallel_rank() > 0) {
     finished_close(finished); /* the numbers of the journals change */
     finished->journals = counts[0], finished->copies = counts[1];
     status = arena_new(finished->memory, (void **)&finished->journal, 2 * (size_t)counts[0] + 1,
@@ -142,7 +142,7 @@ static Status finished_broadcast(const Parallel *parallel, Finished *finished) {
       status = arena_new(finished->memory, (void **)&finished->copy, 2 * (size_t)counts[1] + 1,
                          sizeof *finished->copy);
   }
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   parallel_broadcast(finished->state, tasks);
   parallel_broadcast(finished->place, tasks * sizeof *finished->place);
   parallel_broadcast(finished->journal, (size_t)counts[0] * sizeof *finished->journal);
@@ -152,16 +152,15 @@ static Status finished_broadcast(const Parallel *parallel, Finished *finished) {
   return STATUS_OK;
 }
 
-Status finished_open_all(Arena *memory, const Parallel *parallel, const char *directory, const Study *study,
-                         Finished *out) {
-  TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_open(memory, directory, study, false, out)
-                                                   : finished_tasks_create(memory, directory, study, out)));
-  return finished_broadcast(parallel, out);
+Status finished_open_all(Arena *memory, const char *directory, const Study *study, Finished *out) {
+  TRY(parallel_agree(parallel_rank() == 0 ? finished_open(memory, directory, study, false, out)
+                                          : finished_tasks_create(memory, directory, study, out)));
+  return finished_broadcast(out);
 }
 
-Status finished_look_all(const Parallel *parallel, Finished *finished) {
-  TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_look(finished) : STATUS_OK));
-  return finished_broadcast(parallel, finished);
+Status finished_look_all(Finished *finished) {
+  TRY(parallel_agree(parallel_rank() == 0 ? finished_look(finished) : STATUS_OK));
+  return finished_broadcast(finished);
 }
 
 int finished_report_damage(const Finished *finished) {
@@ -226,13 +225,13 @@ Status finished_try(Finished *finished, const Task *task, bool *usable) {
   return status == STATUS_INPUT ? STATUS_OK : status;
 }
 
-Status finished_check(const Parallel *parallel, int shard, int shards, Finished *finished) {
+Status finished_check(int shard, int shards, Finished *finished) {
   SCRATCH_ARENA(scratch);
   const int tasks = finished->study->task_count;
   signed char *bad;
   Status status = arena_new(&scratch, (void **)&bad, (size_t)tasks, sizeof *bad);
   for (int i = shard, part = 0; i < tasks && status == STATUS_OK; i += shards) {
-    if (finished->state[i] == RUN_NOT_RUN || part++ % parallel->size != parallel->rank) continue;
+    if (finished->state[i] == RUN_NOT_RUN || part++ % parallel_size() != parallel_rank()) continue;
     const Task task = study_task(finished->study, i);
     bool usable = false;
     status = finished_try(finished, &task, &usable);
@@ -240,8 +239,8 @@ Status finished_check(const Parallel *parallel, int shard, int shards, Finished 
     fprintf(stderr, "%s; it runs again\n", status_message());
     bad[i] = 1;
   }
-  TRY(parallel_agree(parallel, status));
-  parallel_collect(parallel, bad, (size_t)tasks);
+  TRY(parallel_agree(status));
+  parallel_collect(bad, (size_t)tasks);
   for (int i = 0; i < tasks; i++)
     if (bad[i]) finished->state[i] = RUN_NOT_RUN;
   return STATUS_OK;

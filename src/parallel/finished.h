@@ -45,13 +45,12 @@ typedef struct {
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out);
 void finished_close(Finished *finished);
 /* Does what finished_open does, without repair, on rank 0, and sends the result to all ranks. Collective. */
-Status finished_open_all(Arena *memory, const Parallel *parallel, const char *directory, const Study *study,
-                         Finished *out);
+Status finished_open_all(Arena *memory, const char *directory, const Study *study, Finished *out);
 
 /* Reads what was added since the last look. */
 Status finished_look(Finished *finished);
 /* Does the same on rank 0, and sends the result to all ranks. Collective. */
-Status finished_look_all(const Parallel *parallel, Finished *finished);
+Status finished_look_all(Finished *finished);
 
 /* Reports on stderr each journal that is damaged or torn; returns the number of stretches that are not
  * records, torn ends included. */
@@ -59,7 +58,7 @@ int finished_report_damage(const Finished *finished);
 
 /* Reads the records of all tasks of a shard, a share on each rank. Damaged ones are reported and count as not
  * run. Collective. */
-Status finished_check(const Parallel *parallel, int shard, int shards, Finished *finished);
+Status finished_check(int shard, int shards, Finished *finished);
 
 /* Reads a finished task into `result`, which is allocated, from the first of its records that is whole.
  * STATUS_INPUT when none is. */

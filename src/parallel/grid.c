@@ -144,18 +144,18 @@ static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
 
 bool grid_is_available(void) { return true; }
 
-Dense grid_create(const Parallel *parallel, int block) {
+Dense grid_create(int block) {
   int rows = 1;
-  for (int r = 1; r * r <= parallel->size; r++)
-    if (parallel->size % r == 0) rows = r;
+  for (int r = 1; r * r <= parallel_size(); r++)
+    if (parallel_size() % r == 0) rows = r;
   Dense grid = {.ops = &scalapack,
                 .block = block,
-                .rank = parallel->rank,
-                .ranks = parallel->size,
+                .rank = parallel_rank(),
+                .ranks = parallel_size(),
                 .sum = parallel_sum_all};
   const int handle = Csys2blacs_handle(MPI_COMM_WORLD);
   grid.context = handle;
-  Cblacs_gridinit(&grid.context, "Row", rows, parallel->size / rows);
+  Cblacs_gridinit(&grid.context, "Row", rows, parallel_size() / rows);
   Cfree_blacs_system_handle(handle);
   Cblacs_gridinfo(grid.context, &grid.grid_rows, &grid.grid_columns, &grid.row, &grid.column);
   return grid;

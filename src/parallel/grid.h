@@ -10,5 +10,5 @@ enum { GRID_BLOCK = 64 };
 /* Returns false in a build without ScaLAPACK (grid_none.c), where no grid can be created. */
 bool grid_is_available(void);
 /* Creates the grid of all ranks that is closest to square. Collective; the caller must call grid_destroy. */
-Dense grid_create(const Parallel *parallel, int block);
+Dense grid_create(int block);
 void grid_destroy(Dense *grid);

@@ -3,7 +3,7 @@
 
 bool grid_is_available(void) { return false; }
 
-Dense grid_create(const Parallel *parallel, int block) {
+Dense grid_create(int block) {
   (void)parallel;
   (void)block;
   ASSERT(grid_is_available());

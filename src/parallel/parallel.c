@@ -11,8 +11,9 @@
 
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
-Parallel parallel_begin(void) {
-  Parallel parallel;
+static int own_rank, ranks = 1;
+
+void parallel_begin(void) {
   int provided; /* other threads never call MPI */
   if (!getenv("PMIX_NAMESPACE") && !getenv("PMI_RANK") && !getenv("PMI_FD")) {
     /* There is no launcher, whose ranks have a name space. Open MPI would start a daemon for spawning and
@@ -22,10 +23,12 @@ Parallel parallel_begin(void) {
     setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
   }
   MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
-  return parallel;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }
+
+int parallel_rank(void) { return own_rank; }
+int parallel_size(void) { return ranks; }
 
 enum { FRAMES = 64, PATIENCE = 60 /* seconds */ };
 
@@ -83,11 +86,11 @@ void parallel_end(Status outcome) {
   crash_counts_again();
 }
 
-Status parallel_agree(const Parallel *parallel, Status mine) {
-  if (parallel->size == 1) return mine;
-  int first = mine == STATUS_OK ? parallel->size : parallel->rank;
+Status parallel_agree(Status mine) {
+  if (parallel_size() == 1) return mine;
+  int first = mine == STATUS_OK ? parallel_size() : parallel_rank();
   MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (first == parallel->size) return STATUS_OK;
+  if (first == parallel_size()) return STATUS_OK;
   int code = mine;
   char message[2048];
   snprintf(message, sizeof message, "%s", status_message());
@@ -101,18 +104,18 @@ void parallel_broadcast(void *bytes, size_t size) {
     MPI_Bcast((char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-Status parallel_broadcast_text(const Parallel *parallel, char **text) {
-  unsigned long size = parallel->rank == 0 ? strlen(*text) + 1 : 0;
+Status parallel_broadcast_text(char **text) {
+  unsigned long size = parallel_rank() == 0 ? strlen(*text) + 1 : 0;
   MPI_Bcast(&size, 1, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
   Status status = STATUS_OK;
-  if (parallel->rank != 0) status = memory_new((void **)text, size, 1);
-  TRY(parallel_agree(parallel, status));
+  if (parallel_rank() != 0) status = memory_new((void **)text, size, 1);
+  TRY(parallel_agree(status));
   parallel_broadcast(*text, size);
   return STATUS_OK;
 }
 
-void parallel_collect(const Parallel *parallel, void *bytes, size_t size) {
-  for (size_t at = 0; parallel->size > 1 && at < size; at += PIECE)
+void parallel_collect(void *bytes, size_t size) {
+  for (size_t at = 0; parallel_size() > 1 && at < size; at += PIECE)
     MPI_Allreduce(MPI_IN_PLACE, (char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE,
                   MPI_BOR, MPI_COMM_WORLD);
 }

@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-typedef struct {
-  int rank, size;
-} Parallel;
-
 /* Starts MPI (once), alone or under mpiexec or srun. Collective. */
-Parallel parallel_begin(void);
+void parallel_begin(void);
+/* Returns the number of this rank, from 0; 0 before MPI is started. */
+int parallel_rank(void);
+/* Returns how many ranks there are; 1 before MPI is started. */
+int parallel_size(void);
 /* Ends MPI, once this rank has written everything. All ranks wait for each other; a crash inside MPI_Finalize
  * does not change the `outcome`. Collective. */
 void parallel_end(Status outcome);
@@ -28,14 +28,14 @@ void crash_counts_again(void);
 
 /* Agrees on an outcome: every rank brings its own, and all return that of the lowest rank that failed, with
  * its message. Collective. */
-Status parallel_agree(const Parallel *parallel, Status mine);
+Status parallel_agree(Status mine);
 /* Sends rank 0's bytes to all. Collective. */
 void parallel_broadcast(void *bytes, size_t size);
 /* Sends *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */
-Status parallel_broadcast_text(const Parallel *parallel, char **text);
+Status parallel_broadcast_text(char **text);
 /* Combines the bytes of all ranks by bitwise or, on every rank; exact where only one rank has non-zero bytes.
  * Collective. */
-void parallel_collect(const Parallel *parallel, void *bytes, size_t size);
+void parallel_collect(void *bytes, size_t size);
 /* Sends bytes from one rank to another, or receives them; both call. */
 void parallel_send(int to, const void *bytes, size_t size);
 void parallel_receive(int from, void *bytes, size_t size);

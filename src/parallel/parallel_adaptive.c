@@ -108,9 +108,10 @@ static void parallel_adaptive_report_no_error(const Adaptive *adaptive, int sett
 }
 
 /* Polls every setting once; *polled counts the settings whose wave had finished. The new blocks of such a
- * setting are read, a share on each rank; if they are still finished then, rank 0 decides. */
-static Status parallel_adaptive_poll_settings(const Parallel *parallel, signed char *state,
-                                              Adaptive *adaptive, bool strict, int *polled) {
+ * setting are read, if `together` a share on each rank, and if they are still finished then, this rank or
+ * rank 0 decides. */
+static Status parallel_adaptive_poll_settings(signed char *state, Adaptive *adaptive, bool together,
+                                              int *polled) {
   const Study *study = adaptive->study;
   *polled = 0;
   for (int s = 0; s < study->file->setting_count; s++) {
@@ -122,40 +123,40 @@ static Status parallel_adaptive_poll_settings(const Parallel *parallel, signed c
     Moments *wave;
     ALLOCATE(&scratch, wave, moments);
     for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
-      if ((k + s) % parallel->size == parallel->rank)
+      if (!together || (k + s) % parallel_size() == parallel_rank())
         status =
-            parallel_adaptive_read_block(adaptive, state, s, k, strict, wave + (k - at->seen) * policies);
-    TRY(parallel_agree(parallel, status));
-    parallel_collect(parallel, wave, (size_t)moments * sizeof *wave);
+            parallel_adaptive_read_block(adaptive, state, s, k, together, wave + (k - at->seen) * policies);
+    TRY(together ? parallel_agree(status) : status);
+    if (together) parallel_collect(wave, (size_t)moments * sizeof *wave);
     ++*polled;
-    if (parallel->rank > 0 || !parallel_adaptive_wave_is_finished(study, state, s, at->seen, at->wanted))
+    if ((together && parallel_rank() > 0) ||
+        !parallel_adaptive_wave_is_finished(study, state, s, at->seen, at->wanted))
       continue;
     parallel_adaptive_decide_wave(adaptive, s, wave);
-    if (strict && isnan(at->se)) parallel_adaptive_report_no_error(adaptive, s);
+    if (together && isnan(at->se)) parallel_adaptive_report_no_error(adaptive, s);
   }
-  if (parallel->size > 1)
+  if (together)
     parallel_broadcast(adaptive->settings, (size_t)study->file->setting_count * sizeof *adaptive->settings);
   return STATUS_OK;
 }
 
-Status parallel_adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open) {
+Status parallel_adaptive_look(signed char *state, Adaptive *adaptive, bool *open) {
   int polled;
   *open = false;
-  TRY(parallel_adaptive_poll_settings(parallel, state, adaptive, true, &polled));
+  TRY(parallel_adaptive_poll_settings(state, adaptive, true, &polled));
   for (int s = 0; s < adaptive->study->file->setting_count; s++) *open |= !adaptive->settings[s].ended;
   return STATUS_OK;
 }
 
 Status parallel_adaptive_replay(const signed char *state, Adaptive *adaptive) {
   SCRATCH_ARENA(scratch);
-  static const Parallel alone = {.rank = 0, .size = 1};
   signed char *own;
   int polled = 1;
   ALLOCATE(&scratch, own, adaptive->study->task_count);
   memcpy(own, state, (size_t)adaptive->study->task_count);
   Status status = STATUS_OK;
   while (polled > 0 && status == STATUS_OK)
-    status = parallel_adaptive_poll_settings(&alone, own, adaptive, false, &polled);
+    status = parallel_adaptive_poll_settings(own, adaptive, false, &polled);
   return status;
 }
 

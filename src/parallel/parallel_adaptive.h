@@ -40,7 +40,7 @@ Status parallel_adaptive_create(Arena *memory, Finished *finished, Adaptive *out
 /* Examines the settings whose requested blocks are all finished (state[task_count], RunStatus, the same on
  * all ranks), and requests more where they are needed. *open says whether any setting still needs blocks.
  * Each rank reads a share of the tasks. STATUS_FILE when one of them cannot be read. Collective. */
-Status parallel_adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
+Status parallel_adaptive_look(signed char *state, Adaptive *adaptive, bool *open);
 
 /* Repeats the decisions for everything in the folder, wave after wave, as `status` and the reducer need. A
  * task that cannot be read counts as not run. Called on one rank. */

@@ -7,34 +7,34 @@
 #include <stdlib.h>
 
 struct Counters {
-  int ranks, hosts;
+  int hosts;
   int64_t *alone; /* a single rank needs no window, for which some libraries start a launcher */
   MPI_Win window; /* with several ranks */
 };
 
 /* Returns the first rank r with r * hosts / ranks = host. */
 static int parallel_counter_rank_of_host(const Counters *counters, int host) {
-  return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
+  return (int)(((int64_t)host * parallel_size() + counters->hosts - 1) / counters->hosts);
 }
 
-Status parallel_counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
+Status parallel_counter_create(int hosts, int count, Counters **out) {
   Counters *counters = NULL;
-  ASSERT(hosts <= parallel->size);
+  ASSERT(hosts <= parallel_size());
   Status status = memory_new((void **)&counters, 1, sizeof *counters);
-  if (status == STATUS_OK && parallel->size == 1)
+  if (status == STATUS_OK && parallel_size() == 1)
     status = memory_new((void **)&counters->alone, (size_t)count, sizeof *counters->alone);
-  status = parallel_agree(parallel, status);
+  status = parallel_agree(status);
   *out = NULL;
   if (status != STATUS_OK) {
     free(counters);
     return status;
   }
   *out = counters;
-  counters->ranks = parallel->size, counters->hosts = hosts;
+  counters->hosts = hosts;
   if (counters->alone) return STATUS_OK;
   int64_t *values;
-  const int host = (int)((int64_t)parallel->rank * hosts / parallel->size);
-  const int here = parallel_counter_rank_of_host(counters, host) == parallel->rank ? count : 0;
+  const int host = (int)((int64_t)parallel_rank() * hosts / parallel_size());
+  const int here = parallel_counter_rank_of_host(counters, host) == parallel_rank() ? count : 0;
   MPI_Win_allocate(here * (MPI_Aint)sizeof *values, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values,
                    &counters->window);
   MPI_Win_lock_all(MPI_MODE_NOCHECK, counters->window);

@@ -17,7 +17,7 @@ typedef struct {
 
 /* Creates `count` counters, all 0, on each of `hosts` <= ranks hosts; host h is the first rank r with r *
  * hosts / ranks = h, so host 0 is rank 0. Collective. */
-Status parallel_counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
+Status parallel_counter_create(int hosts, int count, Counters **out);
 /* Destroys the counters; NULL is allowed. Collective. */
 void parallel_counter_destroy(Counters *counters);
 /* Adds to a counter of host 0 and returns its previous value. */

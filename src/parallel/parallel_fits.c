@@ -22,8 +22,7 @@ static Status parallel_fits_take_shared_parts(Counters *counters, int count, Fit
   return STATUS_OK;
 }
 
-Status parallel_fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
-                         Progress *progress) {
+Status parallel_fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void), Progress *progress) {
   Status status = STATUS_OK;
   for (int f = 0; f < count && status == STATUS_OK; f++) {
     Fit *fit = &fits[f];
@@ -32,16 +31,15 @@ Status parallel_fits_run(Arena *memory, const Parallel *parallel, int count, Fit
     status =
         arena_new(memory, (void **)&fit->values, (size_t)fit->parts * fit->part_size, sizeof *fit->values);
   }
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   Counters *counters;
-  TRY(parallel_counter_create(parallel, 1, 1, &counters));
+  TRY(parallel_counter_create(1, 1, &counters));
   status = parallel_fits_take_shared_parts(counters, count, fits, stop, progress);
-  status = parallel_agree(parallel, status);
+  status = parallel_agree(status);
   parallel_counter_destroy(counters);
   for (int f = 0; f < count && status == STATUS_OK; f++) {
     fits[f].seconds = parallel_sum(fits[f].seconds);
-    parallel_collect(parallel, fits[f].values,
-                     (size_t)fits[f].parts * fits[f].part_size * sizeof *fits[f].values);
+    parallel_collect(fits[f].values, (size_t)fits[f].parts * fits[f].part_size * sizeof *fits[f].values);
   }
   return status;
 }
@@ -52,14 +50,12 @@ Status parallel_fits_assemble(Arena *memory, const Fit *fit, Prior *out) {
   return status;
 }
 
-Status parallel_fits_run_one(Arena *memory, const Parallel *parallel, const PriorOps *family,
-                             const PriorFit *fit, const FitSource *source, ProgressMode mode,
-                             bool (*stop)(void), Prior *out) {
+Status parallel_fits_run_one(Arena *memory, const PriorOps *family, const PriorFit *fit,
+                             const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out) {
   Fit one = {.family = family, .fit = fit, .source = *source};
-  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
+  Progress progress = progress_begin(mode, "learning the prior");
   SCRATCH_ARENA(scratch);
-  TRY(parallel_fits_run(&scratch, parallel, 1, &one, stop, &progress));
+  TRY(parallel_fits_run(&scratch, 1, &one, stop, &progress));
   progress_end(&progress, one.parts, one.parts);
-  return parallel_agree(parallel,
-                        parallel->rank == 0 ? parallel_fits_assemble(memory, &one, out) : STATUS_OK);
+  return parallel_agree(parallel_rank() == 0 ? parallel_fits_assemble(memory, &one, out) : STATUS_OK);
 }

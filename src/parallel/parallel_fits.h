@@ -19,12 +19,10 @@ typedef struct {
 
 /* Fits the parts of all `fits`, in order. `stop`, which may be NULL, is called between parts and may end the
  * work (STATUS_STOPPED). All ranks then have the values. Collective. */
-Status parallel_fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
-                         Progress *progress);
+Status parallel_fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void), Progress *progress);
 /* Makes the prior of a fit, on one rank. */
 Status parallel_fits_assemble(Arena *memory, const Fit *fit, Prior *out);
 /* Fits one prior to data that all ranks have; the result exists on rank 0 only. `stop` as above. Collective.
  */
-Status parallel_fits_run_one(Arena *memory, const Parallel *parallel, const PriorOps *family,
-                             const PriorFit *fit, const FitSource *source, ProgressMode mode,
-                             bool (*stop)(void), Prior *out);
+Status parallel_fits_run_one(Arena *memory, const PriorOps *family, const PriorFit *fit,
+                             const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out);

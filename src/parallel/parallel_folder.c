@@ -75,38 +75,32 @@ typedef struct {
   char *found; /* [PATH_SIZE], if needed */
 } Walk;
 
-static Status parallel_folder_walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char *name)) {
-  char path[PATH_SIZE + 16];
-  snprintf(path, sizeof path, "%s/%s", walk->directory, walk->part->name);
-  walk->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  if (walk->folder < 0 && errno == ENOENT) return STATUS_OK;
-  if (walk->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
-    return status_set(STATUS_FILE,
-                      "%s is a link or not a folder, so it does not belong to the study; use another folder",
-                      path);
-  DIR *stream = walk->folder < 0 ? NULL : fdopendir(walk->folder);
-  if (!stream) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
-  Status status = STATUS_OK;
-  char of[NAME_MAX + 1];
-  for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
-    if (walk->temporary ? durable_is_temporary(entry->d_name, sizeof of, of) && walk->part->has(of)
-                        : walk->part->has(entry->d_name))
-      status = visit(walk, entry->d_name);
-    else if (walk->part == parts && parallel_folder_is_old_task_name(entry->d_name))
-      status = status_set(STATUS_RESUME,
-                          "%s/tasks/%s was written by a version of this program that kept one file per task; "
-                          "use another folder, or finish with that version",
-                          walk->directory, entry->d_name);
-  closedir(stream);
-  return status;
-}
-
 static Status parallel_folder_walk_all_parts(Walk walk, Status (*visit)(const Walk *walk, const char *name)) {
-  for (int i = 0; i < PARTS; i++) {
-    walk.part = &parts[i];
-    TRY(parallel_folder_walk_part(&walk, visit));
+  Status status = STATUS_OK;
+  for (walk.part = parts; status == STATUS_OK && walk.part < parts + PARTS; walk.part++) {
+    char path[PATH_SIZE + 16], of[NAME_MAX + 1];
+    snprintf(path, sizeof path, "%s/%s", walk.directory, walk.part->name);
+    walk.folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (walk.folder < 0 && errno == ENOENT) continue;
+    if (walk.folder < 0 && (errno == ELOOP || errno == ENOTDIR))
+      return status_set(STATUS_FILE,
+                        "%s is a link or not a folder, so it does not belong to the study; use another "
+                        "folder",
+                        path);
+    DIR *stream = walk.folder < 0 ? NULL : fdopendir(walk.folder);
+    if (!stream) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
+    for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
+      if (walk.temporary ? durable_is_temporary(entry->d_name, sizeof of, of) && walk.part->has(of)
+                         : walk.part->has(entry->d_name))
+        status = visit(&walk, entry->d_name);
+      else if (walk.part == parts && parallel_folder_is_old_task_name(entry->d_name))
+        status = status_set(STATUS_RESUME,
+                            "%s/tasks/%s was written by a version of this program that kept one file per "
+                            "task; use another folder, or finish with that version",
+                            walk.directory, entry->d_name);
+    closedir(stream);
   }
-  return STATUS_OK;
+  return status;
 }
 
 /* What a walk does with each file. */

@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 typedef struct {
-  const Parallel *parallel;
   const Study *study;
   const char *directory;
   const TasksOptions *options;
@@ -37,7 +36,7 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   const StudyFile *file = study->file;
   const int setting = runner->tasks->setting;
   const bool spread =
-      grid_is_available() && problem_is_distributed(file->settings[setting]) && runner->parallel->size > 1;
+      grid_is_available() && problem_is_distributed(file->settings[setting]) && parallel_size() > 1;
   const StudyLarge large = {.dense = spread ? &runner->grid : &runner->lapack,
                             .tick = {all_ranks_poll_for_stop, runner},
                             .stage = parallel_large_task_report_stage};
@@ -45,23 +44,23 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
     fprintf(stderr, "large setting %s: %s, because its dimension is %s linear_algebra.distributed_from%s\n",
             file->setting_labels[setting], large.dense->ops->name,
             problem_is_distributed(file->settings[setting]) ? "at least" : "below",
-            !grid_is_available()          ? " and this build has no ScaLAPACK"
-            : runner->parallel->size == 1 ? " and there is only one rank"
-                                          : "");
+            !grid_is_available()   ? " and this build has no ScaLAPACK"
+            : parallel_size() == 1 ? " and there is only one rank"
+                                   : "");
   runner->announced = setting;
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++)
     status = study_result_create(study, &runner->tasks[i], &runner->results[i]);
-  status = parallel_agree(runner->parallel, status);
+  status = parallel_agree(status);
   if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
-  status = parallel_agree(runner->parallel, status);
-  for (int i = 0; i < count && status == STATUS_OK && runner->parallel->rank == 0; i++) {
+  status = parallel_agree(status);
+  for (int i = 0; i < count && status == STATUS_OK && parallel_rank() == 0; i++) {
     status = journal_append(runner->journal, &runner->tasks[i], &runner->results[i]);
     if (status == STATUS_OK && runner->results[i].status == RUN_FAILED)
       tasks_report_failure(study, runner->directory, &runner->tasks[i], &runner->results[i]);
   }
   if (status == STATUS_OK) status = journal_sync(runner->journal);
-  status = parallel_agree(runner->parallel, status);
+  status = parallel_agree(status);
   for (int i = 0; i < count; i++) {
     outcome->failed += status == STATUS_OK && runner->results[i].status == RUN_FAILED;
     outcome->here += status == STATUS_OK;
@@ -72,7 +71,7 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   const double here = (double)usage.ru_maxrss * 1024, all = parallel_sum(here); /* VmHWM */
   if (speaks)
     fprintf(stderr, "  peak memory: %.2f GB on the first rank, %.2f GB per rank on average\n", here / 1e9,
-            all / 1e9 / runner->parallel->size);
+            all / 1e9 / parallel_size());
   return status;
 }
 
@@ -99,24 +98,22 @@ static Status all_ranks_visit_blocks(Runner *runner, const signed char *state, T
   return STATUS_OK;
 }
 
-Status parallel_large_run(const Parallel *parallel, const Finished *finished, const TasksOptions *options,
-                          TasksOutcome *outcome) {
+Status parallel_large_run(const Finished *finished, const TasksOptions *options, TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
   const Study *study = finished->study;
   bool any = false;
   *outcome = (TasksOutcome){0};
   for (int s = 0; s < study->file->setting_count; s++) any |= problem_is_large(study->file->settings[s]);
   if (options->shard != 0 || !any) return STATUS_OK;
-  speaks = parallel->rank == 0 && options->progress != PROGRESS_NONE;
-  Runner runner = {.parallel = parallel,
-                   .study = study,
+  speaks = parallel_rank() == 0 && options->progress != PROGRESS_NONE;
+  Runner runner = {.study = study,
                    .directory = finished->directory,
                    .options = options,
-                   .lapack = dense_lapack(parallel->rank, parallel->size, parallel_sum_all),
+                   .lapack = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all),
                    .announced = -1};
   ALLOCATE_ARRAYS(&scratch, study->file->policy_count, runner.tasks, runner.results);
   TRY(journal_create(&scratch, finished->directory, study, &runner.journal));
-  if (grid_is_available()) runner.grid = grid_create(parallel, GRID_BLOCK);
+  if (grid_is_available()) runner.grid = grid_create(GRID_BLOCK);
   const Status status = all_ranks_visit_blocks(&runner, finished->state, outcome);
   grid_destroy(&runner.grid);
   journal_close(runner.journal);

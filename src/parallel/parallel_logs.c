@@ -55,7 +55,6 @@ static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
 static const double SAVED_EVERY = 1;
 
 typedef struct {
-  const Parallel *parallel;
   const PriorFit *fit;
   const char *partial;
   const Logs *logs, *sample;
@@ -83,13 +82,13 @@ static size_t logs_shared_row_blocks(const Logs *logs) {
 static size_t logs_shared_row_block_size(const Logs *logs) { return LOGS_ROWS * (size_t)(logs->d + 2); }
 
 /* Allocates the blocks of rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
-static Status logs_shared_allocate(const Parallel *parallel, bool whole, Logs *logs) {
+static Status logs_shared_allocate(bool whole, Logs *logs) {
   const int blocks = logs_shared_blocks(logs);
   ALLOCATE(logs->memory, logs->block, blocks);
   ALLOCATE(logs->memory, logs->row_block, logs_shared_row_blocks(logs));
   for (int s = 0; s < EM_LOGS_SLICES; s++)
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
-      if (whole || em_logs_owner(s, parallel->size) == parallel->rank)
+      if (whole || em_logs_owner(s, parallel_size()) == parallel_rank())
         ALLOCATE(logs->memory, logs->block[b], logs_shared_block_size(logs));
   for (size_t r = 0; r < logs_shared_row_blocks(logs); r++)
     ALLOCATE(logs->memory, logs->row_block[r], logs_shared_row_block_size(logs));
@@ -98,29 +97,28 @@ static Status logs_shared_allocate(const Parallel *parallel, bool whole, Logs *l
 
 /* Shares rank 0's logs: all of them with all ranks, or with each rank its slices. The other ranks' are made
  * here. */
-static Status ranks_share_logs(const Parallel *parallel, Arena *memory, const Likelihood *likelihood,
-                               bool whole, Logs *logs) {
+static Status ranks_share_logs(Arena *memory, const Likelihood *likelihood, bool whole, Logs *logs) {
   Logs shape = *logs;
   Status status = STATUS_OK;
-  if (parallel->size == 1) return STATUS_OK;
+  if (parallel_size() == 1) return STATUS_OK;
   parallel_broadcast(&shape, sizeof shape);
-  if (parallel->rank != 0) {
+  if (parallel_rank() != 0) {
     *logs = shape;
     logs->memory = memory;
     logs->likelihood = likelihood;
-    status = logs_shared_allocate(parallel, whole, logs);
+    status = logs_shared_allocate(whole, logs);
   }
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   const int blocks = logs_shared_blocks(logs);
   const size_t block_bytes = logs_shared_block_size(logs) * sizeof(double);
   for (int s = 0; s < EM_LOGS_SLICES; s++) {
-    const int owner = em_logs_owner(s, parallel->size);
+    const int owner = em_logs_owner(s, parallel_size());
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
       if (whole)
         parallel_broadcast(logs->block[b], block_bytes);
-      else if (owner != 0 && parallel->rank == 0)
+      else if (owner != 0 && parallel_rank() == 0)
         parallel_send(owner, logs->block[b], block_bytes);
-      else if (owner != 0 && parallel->rank == owner)
+      else if (owner != 0 && parallel_rank() == owner)
         parallel_receive(0, logs->block[b], block_bytes);
   }
   for (size_t r = 0; r < logs_shared_row_blocks(logs); r++)
@@ -143,7 +141,7 @@ static Status fit_checkpoint_save(Learning *self, const Mixture *mixture, double
   SCRATCH_ARENA(scratch);
   Prior now;
   StoreFile *file;
-  if (self->parallel->rank != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
+  if (parallel_rank() != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
   TRY(fit_checkpoint_make_prior(&scratch, self, mixture, variance, &now));
   TRY(store_create(self->partial, &file)); /* the old file stays until the new one is whole */
   TRY(store_finish(file, fit_checkpoint_put(file, &self->state, &now)));
@@ -181,17 +179,18 @@ static Status fit_checkpoint_read(Arena *memory, Learning *self, const PriorOps 
 /* ---- EM over all tasks */
 
 static void ranks_combine_sums(const void *context, size_t count, double *values) {
-  parallel_collect(context, values, count * sizeof *values);
+  (void)context;
+  parallel_collect(values, count * sizeof *values);
 }
 
 /* Shares rank 0's mixture and noise with all ranks, and prepares the mixture. */
 static Status ranks_share_mixture(Arena *memory, const Learning *self, Mixture *mixture, double *noise) {
-  const bool root = self->parallel->rank == 0;
+  const bool root = parallel_rank() == 0;
   int components = root ? self->prior.mixture->components : 0;
   *noise = root ? self->prior.noise : 0;
   parallel_broadcast(&components, sizeof components);
   parallel_broadcast(noise, sizeof *noise);
-  TRY(parallel_agree(self->parallel, mixture_create(memory, self->logs->d, components, mixture)));
+  TRY(parallel_agree(mixture_create(memory, self->logs->d, components, mixture)));
   if (root) mixture_copy_parameters(self->prior.mixture, mixture);
   const size_t count = (size_t)components, d = (size_t)self->logs->d;
   parallel_broadcast(mixture->weight, count * sizeof(double));
@@ -200,37 +199,11 @@ static Status ranks_share_mixture(Arena *memory, const Learning *self, Mixture *
   return mixture_prepare(mixture);
 }
 
-/* Iterates from theta to theta, so that the kept mixture is all that the next iteration needs. */
-static Status ranks_converge_em(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
-                                Mixture *mixture) {
-  Progress progress =
-      progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "iterations over all tasks, at most");
-  LogsState *state = &self->state;
-  while (!state->converged) {
-    double likelihood;
-    const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
-                     .run = self->fit->replicate,
-                     .round = (uint32_t)state->iterations};
-    TRY(mixture_standardise(mixture, frame->shift, frame->scale));
-    TRY(em_step(&items->data, plan, rng, mixture, &likelihood));
-    TRY(mixture_transform(mixture, frame->shift, frame->scale));
-    state->iterations++;
-    state->converged =
-        em_has_converged(plan, state->likelihood, likelihood) || state->iterations == plan->most_iterations;
-    state->likelihood = likelihood;
-    TRY(parallel_agree(self->parallel, fit_checkpoint_save(self, mixture, items->variance)));
-    progress_update(&progress, state->iterations, plan->most_iterations,
-                    (double)state->iterations / plan->most_iterations);
-  }
-  progress_end(&progress, state->iterations, plan->most_iterations);
-  return STATUS_OK;
-}
-
-/* Refines the mixture of rank 0 by EM over all tasks, together with all ranks. */
+/* Refines the mixture of rank 0 by EM over all tasks, together with all ranks. Iterates from theta to theta,
+ * so that the kept mixture is all that the next iteration needs. */
 static Status ranks_refine_mixture(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
   SCRATCH_ARENA(scratch);
-  const Parallel *parallel = self->parallel;
-  const EmRanks ranks = {parallel->rank, parallel->size, parallel, ranks_combine_sums};
+  const EmRanks ranks = {parallel_rank(), parallel_size(), NULL, ranks_combine_sums};
   const EmPlan plan = logs_plan(mixture->components, 1, true);
   LogsFrame frame;
   EmLogs items, sample;
@@ -239,71 +212,79 @@ static Status ranks_refine_mixture(Arena *memory, Learning *self, Mixture *mixtu
     status = logs_items(&scratch, self->sample, &frame, 0, self->sample->tasks, 1, &sample);
   if (status == STATUS_OK)
     status = logs_items(&scratch, self->logs, &frame, 0, self->logs->tasks, mixture->components, &items);
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   items.sample = &sample;
   items.ranks = &ranks;
   if (!logs_has_rows(self->logs)) items.variance = *noise * *noise;
-  TRY(ranks_converge_em(self, &frame, &items, &plan, mixture));
+  Progress progress = progress_begin(PROGRESS_AUTO, "iterations over all tasks, at most");
+  LogsState *state = &self->state;
+  while (!state->converged) {
+    double likelihood;
+    const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
+                     .run = self->fit->replicate,
+                     .round = (uint32_t)state->iterations};
+    TRY(mixture_standardise(mixture, frame.shift, frame.scale));
+    TRY(em_step(&items.data, &plan, rng, mixture, &likelihood));
+    TRY(mixture_transform(mixture, frame.shift, frame.scale));
+    state->iterations++;
+    state->converged =
+        em_has_converged(&plan, state->likelihood, likelihood) || state->iterations == plan.most_iterations;
+    state->likelihood = likelihood;
+    TRY(parallel_agree(fit_checkpoint_save(self, mixture, items.variance)));
+    progress_update(&progress, state->iterations, plan.most_iterations,
+                    (double)state->iterations / plan.most_iterations);
+  }
+  progress_end(&progress, state->iterations, plan.most_iterations);
   if (!logs_has_rows(self->logs)) *noise = sqrt(items.variance);
   Prior refined = {.d = 0};
-  if (parallel->rank == 0)
+  if (parallel_rank() == 0)
     status = fit_checkpoint_make_prior(memory, self, mixture, items.variance, &refined);
-  TRY(parallel_agree(parallel, status));
-  if (parallel->rank == 0) self->prior = refined;
+  TRY(parallel_agree(status));
+  if (parallel_rank() == 0) self->prior = refined;
   return STATUS_OK;
 }
 
 /* ---- the whole fit */
 
-Status parallel_logs_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed,
-                            Logs *out) {
+Status parallel_logs_sample(Arena *memory, const Logs *logs, uint64_t seed, Logs *out) {
   Status status = STATUS_OK;
   *out = (Logs){.likelihood = logs->likelihood};
-  if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, seed, out);
-  TRY(parallel_agree(parallel, status));
-  return ranks_share_logs(parallel, memory, logs->likelihood, true, out);
+  if (parallel_rank() == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, seed, out);
+  TRY(parallel_agree(status));
+  return ranks_share_logs(memory, logs->likelihood, true, out);
 }
 
 /* Learns the mixture of all tasks, into rank 0's self->prior and every rank's *mixture. */
 static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
                                   double *noise, bool *resumed) {
-  TRY(parallel_agree(self->parallel, self->parallel->rank == 0
-                                         ? fit_checkpoint_read(memory, self, family, resumed)
-                                         : STATUS_OK));
+  TRY(parallel_agree(parallel_rank() == 0 ? fit_checkpoint_read(memory, self, family, resumed) : STATUS_OK));
   parallel_broadcast(resumed, sizeof *resumed);
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
-    self->fitting = progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "learning the prior");
+    self->fitting = progress_begin(PROGRESS_AUTO, "learning the prior");
     const Tick before = core_tick_exchange((Tick){logs_learn_count_iteration, self});
-    const Status status =
-        parallel_fits_run_one(memory, self->parallel, family, self->fit, &(FitSource){.logs = self->sample},
-                              PROGRESS_AUTO, NULL, &self->prior);
+    const Status status = parallel_fits_run_one(memory, family, self->fit, &(FitSource){.logs = self->sample},
+                                                PROGRESS_AUTO, NULL, &self->prior);
     core_tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
   TRY(ranks_share_mixture(memory, self, mixture, noise));
-  TRY(parallel_agree(self->parallel, fit_checkpoint_save(self, mixture, *noise * *noise)));
+  TRY(parallel_agree(fit_checkpoint_save(self, mixture, *noise * *noise)));
   parallel_broadcast(&self->state, sizeof self->state);
   return self->state.converged ? STATUS_OK : ranks_refine_mixture(memory, self, mixture, noise);
 }
 
-Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family,
-                           const PriorFit *fit, Logs *logs, const char *partial, Prior *out,
-                           LogsLearned *learned) {
+Status parallel_logs_learn(Arena *memory, const PriorOps *family, const PriorFit *fit, Logs *logs,
+                           const char *partial, Prior *out, LogsLearned *learned) {
   const Likelihood *likelihood = logs->likelihood;
   const double start = clock_cpu();
   Logs sample;
   Mixture mixture;
   double noise;
-  Learning self = {.parallel = parallel,
-                   .fit = fit,
-                   .partial = partial,
-                   .logs = logs,
-                   .sample = &sample,
-                   .saved = -INFINITY};
-  TRY(parallel_logs_sample(memory, parallel, logs, fit->seed, &sample));
-  TRY(ranks_share_logs(parallel, memory, likelihood, logs_has_rows(logs), logs));
+  Learning self = {.fit = fit, .partial = partial, .logs = logs, .sample = &sample, .saved = -INFINITY};
+  TRY(parallel_logs_sample(memory, logs, fit->seed, &sample));
+  TRY(ranks_share_logs(memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){0};
   TRY(ranks_learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
   learned->iterations = self.state.iterations;
@@ -311,10 +292,10 @@ Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorO
   if (!family->fit_logs_part) {
     SCRATCH_ARENA(scratch);
     Samples samples;
-    TRY(parallel_agree(parallel, logs_draws(&scratch, &sample, fit, &mixture, noise, &samples)));
-    TRY(parallel_fits_run_one(memory, parallel, family, fit, &(FitSource){.samples = &samples}, PROGRESS_AUTO,
-                              NULL, out));
-    if (parallel->rank == 0) out->noise = noise;
+    TRY(parallel_agree(logs_draws(&scratch, &sample, fit, &mixture, noise, &samples)));
+    TRY(parallel_fits_run_one(memory, family, fit, &(FitSource){.samples = &samples}, PROGRESS_AUTO, NULL,
+                              out));
+    if (parallel_rank() == 0) out->noise = noise;
     learned->networks_from = sample.tasks;
   }
   out->seconds_fit = parallel_sum(clock_cpu() - start);

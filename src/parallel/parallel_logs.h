@@ -21,15 +21,13 @@ typedef struct {
 } LogsLearned;
 
 /* Takes the random sample of rank 0's logs, and sends it to all ranks. Collective. */
-Status parallel_logs_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed,
-                            Logs *out);
+Status parallel_logs_sample(Arena *memory, const Logs *logs, uint64_t seed, Logs *out);
 
 /* Learns a prior from logs. `logs` are those of rank 0; the other ranks' are made here, in `memory`. The
  * prior exists on rank 0 only. STATUS_RESUME when `partial` belongs to other logs or settings, STATUS_FILE
  * when somebody else wrote it. A damaged one is set aside. Collective. */
-Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family,
-                           const PriorFit *fit, Logs *logs, const char *partial, Prior *out,
-                           LogsLearned *learned);
+Status parallel_logs_learn(Arena *memory, const PriorOps *family, const PriorFit *fit, Logs *logs,
+                           const char *partial, Prior *out, LogsLearned *learned);
 /* Removes the partial file that parallel_logs_learn wrote or read, once the result is written. Called on rank
  * 0. */
 Status parallel_logs_done(const char *partial);

@@ -89,12 +89,11 @@ static void parallel_prepare_note_doubts(int count, const Need *needs, const cha
 
 /* Drops the needs that DIR/priors has already; a damaged prior there is set aside, to be fitted again. Rank 0
  * checks, so that all ranks agree. */
-static Status parallel_prepare_drop_present(const Parallel *parallel, const char *directory, int *count,
-                                            Need *needs) {
+static Status parallel_prepare_drop_present(const char *directory, int *count, Need *needs) {
   SCRATCH_ARENA(scratch);
   char *present;
   ALLOCATE(&scratch, present, *count);
-  for (int i = 0; i < *count && parallel->rank == 0; i++) {
+  for (int i = 0; i < *count && parallel_rank() == 0; i++) {
     char path[4096];
     present[i] = needs[i].belief.kind == BELIEF_FILE;
     if (present[i]) continue;
@@ -128,8 +127,8 @@ static Status parallel_prepare_need_data(Arena *memory, const Study *study, cons
 }
 
 /* Fits a wave of priors together; each is assembled and written by one rank. Collective. */
-static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study, const char *directory,
-                                   int count, const Need *needs, bool (*stop)(void)) {
+static Status ranks_fit_prior_wave(const Study *study, const char *directory, int count, const Need *needs,
+                                   bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   Progress silent = {.shown = false};
   Fit *fits;
@@ -140,11 +139,11 @@ static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study,
     fits[i] = (Fit){.family = needs[i].belief.family, .fit = &needs[i].belief.fit};
     status =
         parallel_prepare_need_data(&scratch, study, &needs[i], directory, &fits[i].source, &base_seconds);
-    if (parallel->rank == 0) fits[i].seconds = base_seconds;
+    if (parallel_rank() == 0) fits[i].seconds = base_seconds;
   }
-  status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = parallel_fits_run(&scratch, parallel, count, fits, stop, &silent);
-  for (int i = parallel->rank; i < count && status == STATUS_OK; i += parallel->size) {
+  status = parallel_agree(status);
+  if (status == STATUS_OK) status = parallel_fits_run(&scratch, count, fits, stop, &silent);
+  for (int i = parallel_rank(); i < count && status == STATUS_OK; i += parallel_size()) {
     SCRATCH_ARENA(assembled);
     char path[4096];
     Prior prior;
@@ -152,12 +151,12 @@ static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study,
     status = parallel_fits_assemble(&assembled, &fits[i], &prior);
     if (status == STATUS_OK) status = prior_save(&prior, path);
   }
-  return parallel_agree(parallel, status);
+  return parallel_agree(status);
 }
 
 /* Chooses and fits a prior whose family is auto. Collective. */
-static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study, const char *directory,
-                                   const Need *need, bool (*stop)(void)) {
+static Status ranks_fit_auto_prior(const Study *study, const char *directory, const Need *need,
+                                   bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   char path[4096];
   double base_seconds;
@@ -166,12 +165,12 @@ static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study,
   AutoJob job = {
       .fit = &need->belief.fit, .likelihood = &need->belief.likelihood, .mode = PROGRESS_NONE, .stop = stop};
   TRY(parallel_agree(
-      parallel, parallel_prepare_need_data(&scratch, study, need, directory, &job.source, &base_seconds)));
+      parallel_prepare_need_data(&scratch, study, need, directory, &job.source, &base_seconds)));
   job.sizes = study_candidates_sizes(study->file->settings[need->setting], job.size);
-  TRY(auto_fit(&scratch, parallel, &job, &choice, &prior));
-  prior.seconds_fit += parallel->rank == 0 ? base_seconds : 0;
+  TRY(auto_fit(&scratch, &job, &choice, &prior));
+  prior.seconds_fit += parallel_rank() == 0 ? base_seconds : 0;
   study_belief_path(&need->belief, directory, sizeof path, path);
-  return parallel_agree(parallel, parallel->rank == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
+  return parallel_agree(parallel_rank() == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
 }
 
 static int parallel_prepare_count_parts(const Need *need) {
@@ -185,34 +184,34 @@ static int parallel_prepare_fewest_parts_first(const void *a, const void *b) {
   return first != second ? first - second : parallel_prepare_compare_needs(a, b);
 }
 
-Status parallel_prepare_study(const Parallel *parallel, const Study *study, const char *directory,
-                              ProgressMode mode, double share, bool (*stop)(void)) {
+Status parallel_prepare_study(const Study *study, const char *directory, ProgressMode mode, double share,
+                              bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   Need *needs = NULL, *absent;
   int count, left;
-  TRY(parallel_agree(parallel, parallel_prepare_list_needs(&scratch, study, &count, &needs)));
+  TRY(parallel_agree(parallel_prepare_list_needs(&scratch, study, &count, &needs)));
   ALLOCATE(&scratch, absent, 2 * count);
   memcpy(absent, needs, (size_t)count * sizeof *absent);
   left = count;
-  TRY(parallel_prepare_drop_present(parallel, directory, &left, absent));
+  TRY(parallel_prepare_drop_present(directory, &left, absent));
   for (int i = 0, own = left; i < own; i++)
     if (absent[i].has_base) absent[left++] = (Need){.belief = absent[i].base, .setting = absent[i].setting};
   parallel_prepare_sort_needs(&left, absent);
-  TRY(parallel_prepare_drop_present(parallel, directory, &left, absent)); /* bases may be there already */
-  Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
+  TRY(parallel_prepare_drop_present(directory, &left, absent)); /* bases may be there already */
+  Progress progress = progress_begin(mode, "learning priors");
   progress.share = share;
   for (int first = 0, end = 0, parts = 0; first < left; first = end, parts = 0) {
     /* A wave has enough priors to keep every rank busy until its end, and few enough that a stop loses
      * little. Bases end before the priors that need them begin. */
     while (end < left && absent[end].has_base == absent[first].has_base &&
-           !parallel_prepare_need_is_auto(&absent[end]) && parts < 32 * parallel->size)
+           !parallel_prepare_need_is_auto(&absent[end]) && parts < 32 * parallel_size())
       parts += parallel_prepare_count_parts(&absent[end++]);
     qsort(absent + first, (size_t)(end - first), sizeof *absent, parallel_prepare_fewest_parts_first);
-    TRY(end > first ? ranks_fit_prior_wave(parallel, study, directory, end - first, absent + first, stop)
-                    : ranks_fit_auto_prior(parallel, study, directory, &absent[end++], stop));
+    TRY(end > first ? ranks_fit_prior_wave(study, directory, end - first, absent + first, stop)
+                    : ranks_fit_auto_prior(study, directory, &absent[end++], stop));
     progress_update(&progress, end, left, (double)end / left);
   }
   if (left > 0) progress_end(&progress, left, left);
-  if (parallel->rank == 0) parallel_prepare_note_doubts(count, needs, directory);
+  if (parallel_rank() == 0) parallel_prepare_note_doubts(count, needs, directory);
   return STATUS_OK;
 }

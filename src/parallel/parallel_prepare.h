@@ -9,5 +9,5 @@
  * which priors, including the user's own files, fail their own check. `stop` is called between parts and may
  * end the work (STATUS_STOPPED; priors that are finished stay). `share` is the share of this work in that of
  * the whole job. Collective. */
-Status parallel_prepare_study(const Parallel *parallel, const Study *study, const char *directory,
-                              ProgressMode mode, double share, bool (*stop)(void));
+Status parallel_prepare_study(const Study *study, const char *directory, ProgressMode mode, double share,
+                              bool (*stop)(void));

@@ -1,14 +1,17 @@
 #include "parallel/progress.h"
 
 #include "core/clock.h"
+#include "parallel/parallel.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
-Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what) {
-  Progress progress = {
-      .what = what, .shown = is_rank_zero && mode != PROGRESS_NONE, .start = clock_wall(), .share = 1};
+Progress progress_begin(ProgressMode mode, const char *what) {
+  Progress progress = {.what = what,
+                       .shown = parallel_rank() == 0 && mode != PROGRESS_NONE,
+                       .start = clock_wall(),
+                       .share = 1};
   progress.terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO);
   progress.last = progress.start;
   return progress;

@@ -14,7 +14,7 @@ typedef struct {
 } Progress;
 
 /* Begins the progress of work that is the whole job; if more work follows, set `share`. */
-Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what);
+Progress progress_begin(ProgressMode mode, const char *what);
 /* Returns whether an update now would print. */
 bool progress_is_due(const Progress *progress);
 /* Reports that `done` of `total` are finished, which is this fraction (0 .. 1) of the work. Prints if enough

@@ -26,7 +26,7 @@ struct Queue {
   Arena memory; /* of the arrays */
   const Study *study;
   const double *cost; /* [task_count], not owned */
-  int lines, rank, groups, counters; /* counters of a host */
+  int lines, groups, counters; /* counters of a host */
   double group_ranks; /* ranks per group */
   int home,
       visited; /* this rank's group; number of groups after it to the one that the rank now takes from */
@@ -123,23 +123,22 @@ static void queue_exchange_counters(Queue *queue, bool whole, bool lines) {
   queue_update_known(queue);
 }
 
-Status queue_create(const Parallel *parallel, const Study *study, int groups, int count, const int *list,
-                    const double *cost, Queue **out) {
+Status queue_create(const Study *study, int groups, int count, const int *list, const double *cost,
+                    Queue **out) {
   Queue *queue;
   NEW(queue, 1);
   *out = queue;
   *queue = (Queue){.study = study,
                    .cost = cost,
-                   .rank = parallel->rank,
                    .lines = study->file->policy_count,
                    .groups = groups,
-                   .group_ranks = (double)parallel->size / groups,
-                   .home = worklist_group_of_rank(parallel->rank, parallel->size, groups)};
+                   .group_ranks = (double)parallel_size() / groups,
+                   .home = worklist_group_of_rank(parallel_rank(), parallel_size(), groups)};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
-  TRY(parallel_agree(parallel, queue_fill_lines(queue, count, list)));
-  TRY(parallel_counter_create(parallel, groups, queue->counters, &queue->shared));
+  TRY(parallel_agree(queue_fill_lines(queue, count, list)));
+  TRY(parallel_counter_create(groups, queue->counters, &queue->shared));
   /* Spread over a second, or all ranks would ask at the same time, again and again. */
-  queue->seen_whole = queue->seen_lines = clock_wall() - ASK_AGAIN * parallel->rank / parallel->size;
+  queue->seen_whole = queue->seen_lines = clock_wall() - ASK_AGAIN * parallel_rank() / parallel_size();
   queue_update_known(queue);
   return STATUS_OK;
 }
@@ -154,7 +153,7 @@ void queue_destroy(Queue *queue) {
 /* Takes tasks of the group's share. The line is chosen by what earlier trips reported; the trip that takes
  * the tickets also brings news. Returns false when nothing is left. */
 static bool queue_take_batch(Queue *queue) {
-  for (int l; (l = worklist_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
+  for (int l; (l = worklist_choose(queue->lines, queue->known, parallel_rank())) >= 0;) {
     const int wanted = worklist_batch(queue->lines, queue->known, l, queue->group_ranks);
     queue_line_counters(queue->change, l)[TAKEN] = wanted;
     queue_exchange_counters(queue, clock_wall() - queue->seen_whole >= ASK_ALONG,

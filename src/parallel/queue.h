@@ -19,8 +19,8 @@ typedef struct {
 
 /* Creates a queue of the study's tasks list[count], where task i costs cost[i] units, for `groups` <= ranks
  * groups. Collective; the caller must call queue_destroy, even after an error. */
-Status queue_create(const Parallel *parallel, const Study *study, int groups, int count, const int *list,
-                    const double *cost, Queue **out);
+Status queue_create(const Study *study, int groups, int count, const int *list, const double *cost,
+                    Queue **out);
 /* Destroys a queue; NULL is allowed. Collective. */
 void queue_destroy(Queue *queue);
 

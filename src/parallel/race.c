@@ -38,7 +38,7 @@ static Status race_run_block(RaceState *state, int policy, int first, int runs, 
 
 /* Runs state->runs .. end - 1 of all policies still in the race. Blocks are dealt to the ranks in turn, and
  * every regret comes from a single rank, so that sums over ranks are exact. */
-static Status race_run_wave_on_ranks(const Parallel *parallel, RaceState *state, int end) {
+static Status race_run_wave_on_ranks(RaceState *state, int end) {
   const int block = (int)state->race->study->runs.block;
   Status status = STATUS_OK;
   double *spent = state->scratch;
@@ -46,10 +46,10 @@ static Status race_run_wave_on_ranks(const Parallel *parallel, RaceState *state,
   for (int p = 0; p < state->policies; p++) spent[p] = 0;
   for (int first = state->runs; first < end; first += block)
     for (int p = 0; p < state->policies; p++) {
-      if (state->out[p] || turn++ % parallel->size != parallel->rank || status != STATUS_OK) continue;
+      if (state->out[p] || turn++ % parallel_size() != parallel_rank() || status != STATUS_OK) continue;
       status = race_run_block(state, p, first, end - first < block ? end - first : block, &spent[p]);
     }
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   parallel_sum_all((size_t)state->policies, spent);
   for (int p = 0; p < state->policies; p++) {
     state->seconds[p] += spent[p];
@@ -93,17 +93,17 @@ static int race_judge_policies(RaceState *state, RaceResult *results, bool *know
   return best;
 }
 
-Status race_run(const Parallel *parallel, const Race *race, RaceResult *results, int *best, bool *known) {
+Status race_run(const Race *race, RaceResult *results, int *best, bool *known) {
   SCRATCH_ARENA(memory);
   const int policies = race->study->file->policy_count;
   RaceState state = {.race = race, .policies = policies};
   ALLOCATE_ARRAYS(&memory, policies, state.out, state.seconds);
   ALLOCATE(&memory, state.regret, (size_t)policies * (size_t)race->most);
   ALLOCATE(&memory, state.scratch, race->most);
-  Progress progress = progress_begin(PROGRESS_AUTO, parallel->rank == 0, "simulating");
+  Progress progress = progress_begin(PROGRESS_AUTO, "simulating");
   for (int end = RACE_FIRST;; end *= 2) {
     if (end > race->most) end = race->most;
-    TRY(race_run_wave_on_ranks(parallel, &state, end));
+    TRY(race_run_wave_on_ranks(&state, end));
     *best = race_judge_policies(&state, results, known);
     progress_update(&progress, state.runs, race->most, (double)state.runs / race->most);
     if (*known || end >= race->most) break;

@@ -29,4 +29,4 @@ typedef struct {
 /* Computes results[policies] and the policy of least regret. *known says whether its regret is within the
  * tolerance of the least at 95% confidence, over all policies at once. Collective; all ranks get the same
  * results. */
-Status race_run(const Parallel *parallel, const Race *race, RaceResult *results, int *best, bool *known);
+Status race_run(const Race *race, RaceResult *results, int *best, bool *known);

@@ -155,34 +155,32 @@ static Status reducer_check_folder(Reducer *reducer) {
 }
 
 static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {
-  const Parallel *parallel = reducer->parallel;
   const Study *study = reducer->study;
-  const bool first = parallel->rank == 0;
+  const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
-  TRY(parallel_agree(parallel, first ? reducer_check_folder(reducer) : STATUS_OK));
-  TRY(finished_open_all(&reducer->memory, parallel, reducer->directory, study, &reducer->finished));
+  TRY(parallel_agree(first ? reducer_check_folder(reducer) : STATUS_OK));
+  TRY(finished_open_all(&reducer->memory, reducer->directory, study, &reducer->finished));
   Status status = arena_new(&reducer->memory, (void **)&reducer->blocks, settings, sizeof *reducer->blocks);
   if (status == STATUS_OK && first) status = reducer_count_blocks(reducer);
-  TRY(parallel_agree(parallel, status));
+  TRY(parallel_agree(status));
   parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
   parallel_broadcast(&reducer->runs, sizeof reducer->runs);
   const double from = reducer->options->plain_from > 0 ? reducer->options->plain_from : PLAIN_FROM;
   reducer->plain =
       study->published > 0 &&
       8.0 * (double)settings * study->file->policy_count * (double)reducer->runs * study->places >= from;
-  status = parallel_agree(parallel, first ? reduce_define(reducer) : STATUS_OK);
+  status = parallel_agree(first ? reduce_define(reducer) : STATUS_OK);
   if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
   if (first) status = reducer_end_file(reducer, status, counts);
   const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
   if (counts->missing > 0) counts->damaged += damaged; /* else other records hold the same tasks */
-  return parallel_agree(parallel, status);
+  return parallel_agree(status);
 }
 
-Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
-                    const ReduceOptions *options, ReduceCounts *counts) {
+Status reduce_study(const Study *study, const char *directory, const ReduceOptions *options,
+                    ReduceCounts *counts) {
   char path[4096];
-  Reducer reducer = {
-      .parallel = parallel, .study = study, .directory = directory, .path = path, .options = options};
+  Reducer reducer = {.study = study, .directory = directory, .path = path, .options = options};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
   const Status status = reducer_write_results(&reducer, counts);

@@ -24,8 +24,8 @@ typedef struct {
  * stderr and count as missing. STATUS_RESUME when tasks or results belong to another configuration, or the
  * results in the folder have runs that the tasks lack; STATUS_FILE when they are not this program's. The
  * folder then stays as it is. `counts` is valid on rank 0. Collective. */
-Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
-                    const ReduceOptions *options, ReduceCounts *counts);
+Status reduce_study(const Study *study, const char *directory, const ReduceOptions *options,
+                    ReduceCounts *counts);
 
 /* Checks that the name of each event log is short enough for a file: STATUS_INPUT otherwise. */
 Status reduce_events_check(const Study *study);

@@ -61,36 +61,6 @@ Status reduce_events_check(const Study *study) {
   return STATUS_OK;
 }
 
-static Status reduce_events_define_variables(EventWriter *writer, size_t events, const char *setting,
-                                             const char *policy) {
-  const Study *study = writer->study;
-  const Problem *problem = writer->problem;
-  StoreFile *file = writer->file;
-  const bool context = problem->per_arm;
-  int dimension[3], along = 0;
-  TRY(store_dimension(file, "event", events, &dimension[along++]));
-  if (!context) TRY(store_dimension(file, "arm", (size_t)problem->arms, &dimension[along++]));
-  TRY(store_dimension(file, "dim", (size_t)problem->d, &dimension[along++]));
-  TRY(provenance_write(file, "events of a bandit study", NULL));
-  TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
-  TRY(store_text_attribute(file, NULL, "setting", setting));
-  TRY(store_text_attribute(file, NULL, "policy", policy));
-  TRY(store_text_attribute(file, NULL, "likelihood", problem->likelihood.ops->name));
-  if (likelihood_is_conjugate(&problem->likelihood))
-    TRY(store_real_attribute(file, "noise", problem->likelihood.noise));
-  TRY(store_variable(file, context ? "context" : "features", STORE_DOUBLE, along, dimension,
-                     context ? "context, the same for all arms" : "features of each arm", "1", &writer->x));
-  TRY(store_variable(file, "arm", STORE_INT, 1, dimension, "arm that was played, counted from 0", "1",
-                     &writer->kept[ARM]));
-  TRY(store_variable(file, "reward", STORE_DOUBLE, 1, dimension, "reward of that arm", "1",
-                     &writer->kept[REWARD]));
-  TRY(store_variable(file, "propensity", STORE_DOUBLE, 1, dimension,
-                     "probability with which the arm was picked", "1", &writer->kept[PROPENSITY]));
-  TRY(store_variable(file, "run", STORE_INT, 1, dimension, "number of the run, from 0", "1", &writer->run));
-  return store_variable(file, "round", STORE_INT, 1, dimension, "round of the run, from 1", "1",
-                        &writer->round);
-}
-
 /* Writes the contexts or features of consecutive runs: all rounds at once if the buffer has room, or else
  * those of a single run in pieces that fit. */
 static Status reduce_events_write_world(EventWriter *writer, World *world) {
@@ -150,12 +120,38 @@ static Status reduce_events_write_cell(EventWriter *writer, Finished *finished, 
   SCRATCH_ARENA(scratch);
   const Study *study = writer->study;
   const Problem *problem = writer->problem;
+  const bool context = problem->per_arm;
+  StoreFile *file = writer->file;
+  int dimension[3], along = 0;
   writer->entry = (size_t)problem->d * (size_t)problem_vectors(problem);
   writer->room = writer->entry > ROOM ? writer->entry : ROOM;
   ALLOCATE(&scratch, writer->buffer, writer->room);
   ALLOCATE(&scratch, writer->integers, 3 * problem->rounds);
-  TRY(reduce_events_define_variables(writer, events, study->file->setting_labels[s],
-                                     study->file->policies[p].label));
+  TRY(store_dimension(file, "event", events, &dimension[along++]));
+  if (!context) TRY(store_dimension(file, "arm", (size_t)problem->arms, &dimension[along++]));
+  TRY(store_dimension(file, "dim", (size_t)problem->d, &dimension[along++]));
+  TRY(provenance_write(file, "events of a bandit study", NULL));
+  TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
+  TRY(store_text_attribute(file, NULL, "setting", study->file->setting_labels[s]));
+  TRY(store_text_attribute(file, NULL, "policy", study->file->policies[p].label));
+  TRY(store_text_attribute(file, NULL, "likelihood", problem->likelihood.ops->name));
+  if (likelihood_is_conjugate(&problem->likelihood))
+    TRY(store_real_attribute(file, "noise", problem->likelihood.noise));
+  const struct {
+    const char *name, *words;
+    StoreType type;
+    int *id;
+  } columns[] = {
+      {"arm", "arm that was played, counted from 0", STORE_INT, &writer->kept[ARM]},
+      {"reward", "reward of that arm", STORE_DOUBLE, &writer->kept[REWARD]},
+      {"propensity", "probability with which the arm was picked", STORE_DOUBLE, &writer->kept[PROPENSITY]},
+      {"run", "number of the run, from 0", STORE_INT, &writer->run},
+      {"round", "round of the run, from 1", STORE_INT, &writer->round}};
+  TRY(store_variable(file, context ? "context" : "features", STORE_DOUBLE, along, dimension,
+                     context ? "context, the same for all arms" : "features of each arm", "1", &writer->x));
+  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+    TRY(store_variable(file, columns[i].name, columns[i].type, 1, dimension, columns[i].words, "1",
+                       columns[i].id));
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, s, p, k));
     if (finished->state[task.index] == RUN_OK) TRY(reduce_events_write_task(writer, finished, &task));

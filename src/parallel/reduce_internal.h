@@ -10,7 +10,6 @@
 
 typedef struct {
   Arena memory;
-  const Parallel *parallel;
   const Study *study;
   const char *directory, *path; /* of the study, of results.nc */
   const ReduceOptions *options;

@@ -128,17 +128,22 @@ static Status reducer_define_runs(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
+/* Writes what is known of policies and settings: their labels, the swept keys as variables over settings, and
+ * whether a setting's matrices were spread over ranks, so that its values are reproduced to 1e-10, not byte
+ * for byte. */
 static Status reducer_put_labels(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
   const char **texts;
+  signed char *flags;
   ALLOCATE(&scratch, texts, file->policy_count);
+  ALLOCATE(&scratch, flags, file->setting_count);
   for (int p = 0; p < file->policy_count; p++) texts[p] = file->policies[p].label;
   TRY(store_texts(reducer->file, "policy", reducer->policy, file->policy_count, texts,
                   "label of the policy"));
   TRY(store_texts(reducer->file, "setting", reducer->setting, file->setting_count, file->setting_labels,
                   "label of the setting"));
-  for (int a = 0; a < file->axis_count; a++) { /* swept keys, as variables over settings */
+  for (int a = 0; a < file->axis_count; a++) {
     const ConfigAxis *axis = &file->axes[a];
     char name[AXIS_NAME], words[160];
     reducer_axis_name(axis, name);
@@ -147,16 +152,6 @@ static Status reducer_put_labels(Reducer *reducer) {
             ? store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers)
             : store_texts(reducer->file, name, reducer->setting, file->setting_count, axis->texts, words));
   }
-  return STATUS_OK;
-}
-
-/* Marks settings whose matrices were spread over ranks: their values are reproduced to 1e-10, not byte for
- * byte. */
-static Status reducer_put_distributed(Reducer *reducer) {
-  const StudyFile *file = reducer->study->file;
-  SCRATCH_ARENA(scratch);
-  signed char *flags;
-  ALLOCATE(&scratch, flags, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) flags[s] = problem_is_distributed(file->settings[s]);
   TRY(store_write(reducer->file, "distributed", STORE_BYTE, 1, &reducer->setting,
                   "whether the setting's matrices were spread over all ranks", NULL, flags));
@@ -230,7 +225,6 @@ Status reduce_define(Reducer *reducer) {
   TRY(store_text_attribute(file, NULL, "config_sha256", study->file->sha256));
   TRY(store_int_attribute(file, "seed", (int64_t)study->seed));
   TRY(reducer_put_labels(reducer));
-  TRY(reducer_put_distributed(reducer));
   TRY(reducer_put_coordinates(reducer));
   for (int c = 0; c < study->published; c++) TRY(reducer_define_curve(reducer, c));
   if (study->ops->estimates) TRY(reducer_define_estimates(reducer));

@@ -88,23 +88,22 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
 
 /* Begins the plain variables: all ranks learn the offsets and open the file. Collective. */
 static Status reducer_begin_plain(Reducer *reducer) {
-  const Parallel *parallel = reducer->parallel;
   const int curves = reducer->study->published;
   Status status = STATUS_OK;
   char *path = NULL;
-  if (parallel->rank == 0) {
+  if (parallel_rank() == 0) {
     status =
         store_plain_place(reducer->file, curves, reducer->curve_ids + PART_VALUES * curves, reducer->offsets);
     path = store_temporary(reducer->file);
   }
-  TRY(parallel_agree(parallel, status));
-  TRY(parallel_broadcast_text(parallel, &path));
+  TRY(parallel_agree(status));
+  TRY(parallel_broadcast_text(&path));
   parallel_broadcast(reducer->offsets, (size_t)curves * sizeof *reducer->offsets);
   reducer->plain_file = open(path, O_WRONLY | O_CLOEXEC);
   if (reducer->plain_file < 0)
     status = status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
-  if (parallel->rank > 0) free(path);
-  return parallel_agree(parallel, status);
+  if (parallel_rank() > 0) free(path);
+  return parallel_agree(status);
 }
 
 /* Reads a cell, and summarises it where it is written from: on rank 0 or, if curves are large, on its reader,
@@ -113,7 +112,7 @@ static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, Redu
   const Study *study = reducer->study;
   const size_t size = (size_t)reducer->runs * (size_t)study->places;
   TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
-  if (reducer->plain || reducer->parallel->rank == 0) TRY(reducer_summarise_cell(reducer, p, work));
+  if (reducer->plain || parallel_rank() == 0) TRY(reducer_summarise_cell(reducer, p, work));
   for (int c = 0; c < study->published && reducer->plain; c++) {
     const size_t policies = (size_t)study->file->policy_count,
                  place = study->curves[c]->of_world ? (size_t)s : (size_t)s * policies + (size_t)p;
@@ -169,15 +168,13 @@ static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work
 /* Which rank reads what. */
 
 /* Returns the number of readers: if there are other ranks, rank 0 reads nothing. */
-static int reducer_reading_ranks(const Reducer *reducer) {
-  return reducer->parallel->size == 1 ? 1 : reducer->parallel->size - 1;
-}
+static int reducer_reading_ranks(void) { return parallel_size() == 1 ? 1 : parallel_size() - 1; }
 
 /* Large curves: each reader has consecutive settings, and rank 0 takes one cell from every reader in turn, so
  * that all of them work. Small curves: cells are dealt to the readers in order. */
 
 static int reducer_first_setting(const Reducer *reducer, int reader) {
-  return (int)((int64_t)reader * reducer->study->file->setting_count / reducer_reading_ranks(reducer));
+  return (int)((int64_t)reader * reducer->study->file->setting_count / reducer_reading_ranks());
 }
 
 /* Finds cell number i of a reader; returns false when it has no more. */
@@ -185,7 +182,7 @@ static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, 
   const StudyFile *file = reducer->study->file;
   const int policies = file->policy_count;
   const int cell = reducer->plain ? reducer_first_setting(reducer, reader) * policies + i
-                                  : reader + i * reducer_reading_ranks(reducer);
+                                  : reader + i * reducer_reading_ranks();
   const int end = reducer->plain ? reducer_first_setting(reducer, reader + 1) : file->setting_count;
   *s = cell / policies, *p = cell % policies;
   return cell < end * policies;
@@ -197,9 +194,9 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
   Status result = STATUS_OK;
   char message[512] = "";
   for (int i = 0; i < most; i++)
-    for (int r = 0, s, p; r < reducer_reading_ranks(reducer); r++) {
+    for (int r = 0, s, p; r < reducer_reading_ranks(); r++) {
       if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
-      const int from = reducer->parallel->size == 1 ? 0 : 1 + r;
+      const int from = parallel_size() == 1 ? 0 : 1 + r;
       Status status = from == 0 ? reducer_make_cell(reducer, s, p, work, counts)
                                 : reducer_receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
@@ -212,7 +209,7 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
 
 /* Reads this rank's cells and sends each to rank 0. */
 static void reducer_send_all_cells(Reducer *reducer, Work *work) {
-  for (int i = 0, s, p; reducer_find_reader_cell(reducer, reducer->parallel->rank - 1, i, &s, &p); i++) {
+  for (int i = 0, s, p; reducer_find_reader_cell(reducer, parallel_rank() - 1, i, &s, &p); i++) {
     CellNews news = {0};
     news.status = reducer_make_cell(reducer, s, p, work, &news.counts);
     if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
@@ -224,10 +221,10 @@ static void reducer_send_all_cells(Reducer *reducer, Work *work) {
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
   SCRATCH_ARENA(memory);
   Work work;
-  TRY(parallel_agree(reducer->parallel, reducer_work_create(&memory, reducer, &work)));
+  TRY(parallel_agree(reducer_work_create(&memory, reducer, &work)));
   if (reducer->plain) TRY(reducer_begin_plain(reducer));
   Status status = STATUS_OK;
-  if (reducer->parallel->rank == 0)
+  if (parallel_rank() == 0)
     status = reducer_put_all_cells(reducer, &work, counts);
   else
     reducer_send_all_cells(reducer, &work);
@@ -236,5 +233,5 @@ Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
   if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
     status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
   close(reducer->plain_file);
-  return parallel_agree(reducer->parallel, status);
+  return parallel_agree(status);
 }

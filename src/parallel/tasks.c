@@ -294,38 +294,34 @@ static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
   }
 }
 
-/* Runs the tasks of one wave until the work ends, in whatever way, and keeps what is done. Collective. */
-static Status tasks_run_wave(const Parallel *parallel, Runner *runner) {
+/* Runs wave after wave until every setting has its runs, or the work was stopped; keeps what is done however
+ * a wave ends. Collective. */
+static Status tasks_run_waves(Runner *runner, Adaptive *adaptive) {
   TasksOutcome *outcome = runner->outcome;
-  TRY(queue_create(parallel, runner->study, worklist_groups(parallel->size), runner->count, runner->list,
-                   runner->cost, &runner->queue));
-  runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
-  Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
-  queue_look(runner->queue);
-  status = parallel_agree(parallel, status == STATUS_OK ? kept : status);
-  const QueueState state = queue_look(runner->queue);
-  const int64_t ended = state.done + state.failed;
-  outcome->failed += state.failed;
-  outcome->here += ended;
-  outcome->left += runner->count - ended;
-  if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no further wave */
-  if (runner->count > 0) progress_end(&runner->progress, (long)ended, runner->count);
-  parallel_barrier();
-  queue_destroy(runner->queue);
-  runner->queue = NULL;
-  return status;
-}
-
-/* Runs wave after wave until every setting has its runs, or the work was stopped. Collective. */
-static Status tasks_run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive) {
   for (bool open = true; open;) {
     tasks_list_wave(runner, adaptive);
-    TRY(tasks_run_wave(parallel, runner));
-    if (!runner->study->runs.adaptive || runner->outcome->left > 0) return STATUS_OK;
+    TRY(queue_create(runner->study, worklist_groups(parallel_size()), runner->count, runner->list,
+                     runner->cost, &runner->queue));
+    runner->progress = progress_begin(runner->options->progress, "running tasks");
+    Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
+    queue_look(runner->queue);
+    status = parallel_agree(status == STATUS_OK ? kept : status);
+    const QueueState state = queue_look(runner->queue);
+    const int64_t ended = state.done + state.failed;
+    outcome->failed += state.failed;
+    outcome->here += ended;
+    outcome->left += runner->count - ended;
+    if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no further wave */
+    if (runner->count > 0) progress_end(&runner->progress, (long)ended, runner->count);
+    parallel_barrier();
+    queue_destroy(runner->queue);
+    runner->queue = NULL;
+    TRY(status);
+    if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
     /* What each rank knows about the wave's tasks: */
-    parallel_collect(parallel, runner->state, (size_t)runner->study->task_count);
-    TRY(finished_look_all(parallel, runner->finished));
-    TRY(parallel_adaptive_look(parallel, runner->state, adaptive, &open));
+    parallel_collect(runner->state, (size_t)runner->study->task_count);
+    TRY(finished_look_all(runner->finished));
+    TRY(parallel_adaptive_look(runner->state, adaptive, &open));
   }
   return STATUS_OK;
 }
@@ -345,8 +341,7 @@ static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   return parallel_adaptive_create(memory, runner->finished, adaptive);
 }
 
-Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,
-                 TasksOutcome *outcome) {
+Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
   Runner *runner;
   Adaptive adaptive;
@@ -356,8 +351,8 @@ Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOption
                      .options = options,
                      .finished = finished,
                      .outcome = outcome};
-  Status status = parallel_agree(parallel, tasks_begin(&scratch, runner, &adaptive));
-  if (status == STATUS_OK) status = tasks_run_waves(parallel, runner, &adaptive);
+  Status status = parallel_agree(tasks_begin(&scratch, runner, &adaptive));
+  if (status == STATUS_OK) status = tasks_run_waves(runner, &adaptive);
   queue_destroy(runner->queue);
   journal_close(runner->journal);
   return status;

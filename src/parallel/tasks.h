@@ -32,11 +32,9 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
  * more than the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was
  * stopped; earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
  * Collective. */
-Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,
-                 TasksOutcome *outcome);
+Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
 
 /* Runs the unfinished tasks of large settings (problem/problem.h), which belong to shard 0, before the shared
  * queue of the other tasks opens: all ranks work together on one after another. Without large settings it
  * does nothing. Collective. */
-Status parallel_large_run(const Parallel *parallel, const Finished *finished, const TasksOptions *options,
-                          TasksOutcome *outcome);
+Status parallel_large_run(const Finished *finished, const TasksOptions *options, TasksOutcome *outcome);

@@ -118,12 +118,12 @@ static double triangle(int d, const double *a, const double *b) {
 }
 
 int main(int argc, char **argv) {
-  Parallel parallel = parallel_begin();
-  rank = parallel.rank;
+  parallel_begin();
+  rank = parallel_rank();
   const int d = argc > 1 ? atoi(argv[1]) : 500;
   const bool both = argc <= 2;
-  const Dense lapack = dense_lapack(parallel.rank, parallel.size, parallel_sum_all);
-  Dense grid = grid_create(&parallel, GRID_BLOCK);
+  const Dense lapack = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all);
+  Dense grid = grid_create(GRID_BLOCK);
   Outcome one = {0}, all = {0};
   if (d < 2) must(status_set(STATUS_USAGE, "the dimension must be at least 2"));
   if (both) run(&lapack, d, true, &one);
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
   }
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  const double memory = parallel_sum((double)usage.ru_maxrss * 1024) / parallel.size;
+  const double memory = parallel_sum((double)usage.ru_maxrss * 1024) / parallel_size();
   if (rank == 0)
     printf("grid %d x %d; peak memory of a rank, on average: %.3f GB\n", grid.grid_rows, grid.grid_columns,
            memory / 1e9);

@@ -131,7 +131,7 @@ static double system_seconds(void) {
 }
 
 static void reduce(const char *folder, double plain_from) {
-  const Parallel parallel = parallel_begin();
+  parallel_begin();
   char *text;
   Study study;
   ReduceCounts counts;
@@ -141,13 +141,12 @@ static void reduce(const char *folder, double plain_from) {
   parallel_barrier();
   in_mpi = 0;
   const double start = clock_wall(), cpu = clock_cpu(), kernel = system_seconds();
-  ok(reduce_study(&parallel, &study, folder, &(ReduceOptions){.overwrite = true, .plain_from = plain_from},
-                  &counts));
+  ok(reduce_study(&study, folder, &(ReduceOptions){.overwrite = true, .plain_from = plain_from}, &counts));
   const double used = clock_cpu() - cpu, waited = in_mpi;
   printf("rank %d of %d: %.2f s, %.2f s of CPU without MPI (%.2f s in the system), %.2f s in MPI\n",
-         parallel.rank, parallel.size, clock_wall() - start, used - waited, system_seconds() - kernel,
+         parallel_rank(), parallel_size(), clock_wall() - start, used - waited, system_seconds() - kernel,
          waited);
-  if (parallel.rank == 0)
+  if (parallel_rank() == 0)
     printf("%d tasks, %.0f MB of curves\n", counts.ok,
            8e-6 * study.task_count * study.points * (double)study_task(&study, 0).runs);
   study_destroy(&study);

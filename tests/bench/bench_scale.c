@@ -318,14 +318,14 @@ static double ask(Counters *counters, int requests, bool one_trip) {
 }
 
 static void counter(int requests) {
-  Parallel parallel = parallel_begin();
+  parallel_begin();
   Counters *counters;
-  ok(parallel_counter_create(&parallel, 1, COUNTERS, &counters));
+  ok(parallel_counter_create(1, COUNTERS, &counters));
   for (int one_trip = 0; one_trip < 2; one_trip++) {
     double seconds = ask(counters, requests, one_trip);
-    if (parallel.rank == 0)
-      printf("%d ranks, %s: %.3g requests a second, %.3g s each\n", parallel.size,
-             one_trip ? "one trip" : "nine trips", requests * parallel.size / seconds, seconds / requests);
+    if (parallel_rank() == 0)
+      printf("%d ranks, %s: %.3g requests a second, %.3g s each\n", parallel_size(),
+             one_trip ? "one trip" : "nine trips", requests * parallel_size() / seconds, seconds / requests);
   }
   parallel_counter_destroy(counters);
   parallel_end(STATUS_OK);

@@ -7,13 +7,12 @@
 
 #include <stdlib.h>
 
-static Parallel ranks;
-
 static int mpi_harness_main(const char *suite, CU_TestInfo *tests) {
-  ranks = parallel_begin();
-  if (ranks.rank > 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILURE;
+  parallel_begin();
+  if (parallel_rank() > 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILURE;
   double failed = parallel_sum(harness_run(suite, tests) != EXIT_SUCCESS);
-  if (ranks.rank == 0 && failed > 0) printf("%s: failed on %g of %d ranks\n", suite, failed, ranks.size);
+  if (parallel_rank() == 0 && failed > 0)
+    printf("%s: failed on %g of %d ranks\n", suite, failed, parallel_size());
   Status outcome = failed > 0 ? STATUS_INTERNAL : STATUS_OK;
   parallel_end(outcome);
   return outcome;
