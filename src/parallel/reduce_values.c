@@ -14,25 +14,22 @@
 
 /* A rank's buffers for one setting. */
 typedef struct {
-  Cell cell, first; /* of a policy, and of the first one */
+  Cell cells[2]; /* of the first policy, and of another one */
   size_t summary_size;
   double *summary; /* [summary_size], see reduce_summary_compute */
 } Work;
 
 static Status reducer_work_create(Arena *memory, Reducer *reducer, Work *out) {
   ALLOCATE(memory, reducer->offsets, reducer->study->published);
-  TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->cell));
-  TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->first));
+  for (int i = 0; i < 2; i++) TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->cells[i]));
   out->summary_size = (size_t)reducer->study->published * SUMMARY_ROWS * (size_t)reducer->study->places;
   ALLOCATE(memory, out->summary, out->summary_size);
   return STATUS_OK;
 }
 
-static Cell *reducer_work_cell(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
-
-static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *work) {
-  if (policy > 0) reduce_cell_complete_world(reducer->study, &work->cell, &work->first);
-  return reduce_summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, work->summary);
+static Status reducer_summarise_cell(const Reducer *reducer, int p, Work *work) {
+  if (p > 0) reduce_cell_complete_world(reducer->study, &work->cells[1], &work->cells[0]);
+  return reduce_summary_compute(reducer->study, &work->cells[p > 0], &work->cells[0], work->summary);
 }
 
 /* Writing into the file, on rank 0. */
@@ -45,13 +42,13 @@ static bool reducer_curve_is_due(const Study *study, int c, int p) {
 
 static const double *reducer_curve_to_put(const Reducer *reducer, const Work *work, int c, int p) {
   const Study *study = reducer->study;
-  const Cell *cell = p == 0 || study->curves[c]->of_world ? &work->first : &work->cell;
+  const Cell *cell = &work->cells[p > 0 && !study->curves[c]->of_world];
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
 static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
-  const Cell *cell = reducer_work_cell(work, p);
+  const Cell *cell = &work->cells[p > 0];
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
   for (int c = 0; c < study->published; c++) {
@@ -111,7 +108,7 @@ static Status reducer_begin_plain(Reducer *reducer) {
 static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   const Study *study = reducer->study;
   const size_t size = (size_t)reducer->runs * (size_t)study->places;
-  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
+  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], &work->cells[p > 0], counts));
   if (reducer->plain || parallel_rank() == 0) TRY(reducer_summarise_cell(reducer, p, work));
   for (int c = 0; c < study->published && reducer->plain; c++) {
     const size_t policies = (size_t)study->file->policy_count,
@@ -125,16 +122,10 @@ static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, Redu
 
 /* Between ranks. */
 
-typedef struct {
-  Status status;
-  char message[512];
-  ReduceCounts counts;
-} CellNews;
-
 /* Sends a cell to another rank or, unless `send`, receives it: with its statistics if these were computed
  * where it was read, or else with its curves. */
 static void reducer_pass_cell(const Reducer *reducer, bool send, int other, int p, Work *work) {
-  Cell *cell = reducer_work_cell(work, p);
+  Cell *cell = &work->cells[p > 0];
   const size_t runs = (size_t)cell->runs,
                values = (size_t)reducer->study->curve_count * runs * (size_t)reducer->study->places;
   const struct {
@@ -150,19 +141,6 @@ static void reducer_pass_cell(const Reducer *reducer, bool send, int other, int 
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     send ? parallel_send(other, parts[i].bytes, parts[i].size)
          : parallel_receive(other, parts[i].bytes, parts[i].size);
-}
-
-static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work *work,
-                                   ReduceCounts *counts) {
-  CellNews news;
-  parallel_receive(from, &news, sizeof news);
-  if (news.status != STATUS_OK) return status_set(news.status, "%s", news.message);
-  reducer_pass_cell(reducer, false, from, p, work);
-  counts->ok += news.counts.ok;
-  counts->failed += news.counts.failed;
-  counts->missing += news.counts.missing;
-  counts->damaged += news.counts.damaged;
-  return reducer->plain ? STATUS_OK : reducer_summarise_cell(reducer, p, work);
 }
 
 /* Which rank reads what. */
@@ -188,34 +166,33 @@ static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, 
   return cell < end * policies;
 }
 
-/* Writes all cells. After an error the remaining cells are still received, so that no rank waits for ever. */
+/* Writes all cells, on rank 0. After an error the remaining cells are still received, so that no rank waits
+ * for ever. */
 static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
   const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
-  Status result = STATUS_OK;
-  char message[512] = "";
+  Status status = STATUS_OK;
   for (int i = 0; i < most; i++)
     for (int r = 0, s, p; r < reducer_reading_ranks(); r++) {
       if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
-      const int from = parallel_size() == 1 ? 0 : 1 + r;
-      Status status = from == 0 ? reducer_make_cell(reducer, s, p, work, counts)
-                                : reducer_receive_cell(reducer, from, p, work, counts);
-      if (result != STATUS_OK) continue;
+      if (parallel_size() > 1) reducer_pass_cell(reducer, false, 1 + r, p, work);
+      if (status == STATUS_OK && parallel_size() == 1)
+        status = reducer_make_cell(reducer, s, p, work, counts);
+      else if (status == STATUS_OK && !reducer->plain)
+        status = reducer_summarise_cell(reducer, p, work);
       if (status == STATUS_OK) status = reducer_put_cell(reducer, s, p, work);
-      if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
-      result = status;
     }
-  return result == STATUS_OK ? STATUS_OK : status_set(result, "%s", message);
+  return status;
 }
 
-/* Reads this rank's cells and sends each to rank 0. */
-static void reducer_send_all_cells(Reducer *reducer, Work *work) {
+/* Reads this rank's cells and sends each to rank 0; after an error, which rank 0 learns of at the end, with
+ * nothing useful in it. */
+static Status reducer_send_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
+  Status status = STATUS_OK;
   for (int i = 0, s, p; reducer_find_reader_cell(reducer, parallel_rank() - 1, i, &s, &p); i++) {
-    CellNews news = {0};
-    news.status = reducer_make_cell(reducer, s, p, work, &news.counts);
-    if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
-    parallel_send(0, &news, sizeof news);
-    if (news.status == STATUS_OK) reducer_pass_cell(reducer, true, 0, p, work);
+    if (status == STATUS_OK) status = reducer_make_cell(reducer, s, p, work, counts);
+    reducer_pass_cell(reducer, true, 0, p, work);
   }
+  return status;
 }
 
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
@@ -223,15 +200,16 @@ Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
   Work work;
   TRY(parallel_agree(reducer_work_create(&memory, reducer, &work)));
   if (reducer->plain) TRY(reducer_begin_plain(reducer));
-  Status status = STATUS_OK;
-  if (parallel_rank() == 0)
-    status = reducer_put_all_cells(reducer, &work, counts);
-  else
-    reducer_send_all_cells(reducer, &work);
-  if (!reducer->plain) return status;
-  /* Every rank syncs what it wrote: on shared file systems rank 0 cannot do this for others. */
-  if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
-    status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
-  close(reducer->plain_file);
+  Status status = parallel_rank() == 0 ? reducer_put_all_cells(reducer, &work, counts)
+                                       : reducer_send_all_cells(reducer, &work, counts);
+  if (reducer->plain) {
+    /* Every rank syncs what it wrote: on shared file systems rank 0 cannot do this for others. */
+    if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
+      status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
+    close(reducer->plain_file);
+  }
+  double sums[] = {counts->ok, counts->failed, counts->missing, counts->damaged};
+  parallel_sum_all(sizeof sums / sizeof *sums, sums);
+  *counts = (ReduceCounts){(int)sums[0], (int)sums[1], (int)sums[2], (int)sums[3]};
   return parallel_agree(status);
 }
