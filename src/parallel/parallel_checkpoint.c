@@ -56,7 +56,6 @@ static Status parallel_checkpoint_compare_study(const char *directory, const Stu
 static Status parallel_checkpoint_inspect_folder(const char *directory, const Study *study,
                                                  CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
-  TRY(parallel_folder_check(directory));
   TRY(parallel_folder_find_work(directory, sizeof work, work));
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   *exists = access(path, F_OK) == 0;

@@ -72,7 +72,7 @@ typedef struct {
   bool temporary; /* visits the temporary files of killed jobs instead */
   int folder; /* the open part */
   const char *sha256; /* of the study, if needed */
-  char *found; /* [PATH_SIZE], if needed */
+  char *found; /* [PATH_SIZE], results or finished tasks, if needed */
 } Walk;
 
 static Status parallel_folder_walk_all_parts(Walk walk, Status (*visit)(const Walk *walk, const char *name)) {
@@ -111,17 +111,13 @@ static bool parallel_folder_file_is_regular(const Walk *walk, const char *name) 
 }
 
 static Status parallel_folder_check_regular(const Walk *walk, const char *name) {
+  if (walk->found && (walk->part == parts || parallel_folder_is_result_name(name)))
+    snprintf(walk->found, PATH_SIZE, "%s/%s", walk->part->name, name);
   if (parallel_folder_file_is_regular(walk, name)) return STATUS_OK;
   return status_set(
       STATUS_FILE,
       "%s/%s/%s is a link or not a regular file, so it does not belong to the study; use another folder",
       walk->directory, walk->part->name, name);
-}
-
-static Status parallel_folder_note_work(const Walk *walk, const char *name) {
-  if ((walk->part == parts && parallel_folder_is_journal_name(name)) || parallel_folder_is_result_name(name))
-    snprintf(walk->found, PATH_SIZE, "%s/%s", walk->part->name, name);
-  return STATUS_OK;
 }
 
 static bool parallel_folder_file_is_own(const Walk *walk, const char *name) {
@@ -163,7 +159,7 @@ Status parallel_folder_check(const char *directory) {
 Status parallel_folder_find_work(const char *directory, size_t size, char *name) {
   char found[PATH_SIZE] = "";
   TRY(parallel_folder_walk_all_parts((Walk){.directory = directory, .found = found},
-                                     parallel_folder_note_work));
+                                     parallel_folder_check_regular));
   snprintf(name, size, "%s", strncmp(found, "./", 2) == 0 ? found + 2 : found);
   return STATUS_OK;
 }

@@ -25,7 +25,7 @@ bool parallel_folder_is_journal_name(const char *name);
  * program kept its tasks there. The functions below return these, too. */
 Status parallel_folder_check(const char *directory);
 
-/* Finds results or finished tasks in the folder, and writes the name of one of them, relative to the folder,
+/* Checks the folder likewise, and writes the name of results or finished tasks in it, relative to the folder,
  * or an empty name if there are none. */
 Status parallel_folder_find_work(const char *directory, size_t size, char *name);
 
