@@ -100,8 +100,8 @@ static Status parallel_prepare_drop_present(const char *directory, int *count, N
     study_belief_path(&needs[i].belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
     SCOPED(StoreFile *, file, store_close);
-    present[i] =
-        store_open_own(path, &file) != STATUS_INPUT; /* other faults are reported when it is loaded */
+    /* Other faults than damage are reported when it is loaded. */
+    present[i] = store_open_own(path, &file) != STATUS_INPUT;
     if (present[i]) continue;
     fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
     present[i] = durable_set_aside(path) != STATUS_OK;

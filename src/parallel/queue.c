@@ -44,38 +44,34 @@ static int64_t *queue_line_counters(int64_t *counters, int line) {
   return counters + OF_LINES + line * OF_LINE;
 }
 
-typedef struct {
-  double cost;
-  int index;
-} Ranked;
-
-static int queue_longest_first(const void *a, const void *b) {
-  const Ranked *first = a, *second = b;
-  if (first->cost != second->cost) return first->cost < second->cost ? 1 : -1;
-  return first->index - second->index;
+static int queue_longest_first(const void *a, const void *b, void *context) {
+  const double *cost = ((const Queue *)context)->cost;
+  const int first = *(const int *)a, second = *(const int *)b;
+  if (cost[first] != cost[second]) return cost[first] < cost[second] ? 1 : -1;
+  return first - second;
 }
 
 static Status queue_fill_lines(Queue *queue, int count, const int *list) {
   SCRATCH_ARENA(scratch);
-  Ranked *ranked;
+  int *ranked;
   ALLOCATE_ARRAYS(&queue->memory, queue->lines, queue->line, queue->known, queue->all);
   ALLOCATE_ARRAYS(&queue->memory, queue->counters, queue->change, queue->now);
   ALLOCATE(&queue->memory, queue->stops, queue->counters + 2 * queue->lines * queue->groups);
   ALLOCATE(&scratch, ranked, count);
   for (int i = 0; i < count; i++) {
     ASSERT(queue->cost[list[i]] > 0);
-    ranked[i] = (Ranked){queue->cost[list[i]], list[i]};
+    ranked[i] = list[i];
   }
-  qsort(ranked, (size_t)count, sizeof *ranked, queue_longest_first);
+  qsort_r(ranked, (size_t)count, sizeof *ranked, queue_longest_first, queue);
   for (int l = 0; l < queue->lines; l++) {
     Line *line = &queue->line[l];
-    for (int i = 0; i < count; i++) line->count += study_task(queue->study, ranked[i].index).policy == l;
+    for (int i = 0; i < count; i++) line->count += study_task(queue->study, ranked[i]).policy == l;
     ALLOCATE(&queue->memory, line->task, line->count);
     line->count = 0;
     for (int i = 0; i < count; i++) {
-      if (study_task(queue->study, ranked[i].index).policy != l) continue;
-      line->task[line->count++] = ranked[i].index;
-      line->cost += ranked[i].cost;
+      if (study_task(queue->study, ranked[i]).policy != l) continue;
+      line->task[line->count++] = ranked[i];
+      line->cost += queue->cost[ranked[i]];
     }
   }
   return STATUS_OK;

@@ -95,8 +95,8 @@ static bool tasks_tick(void *context, double fraction) {
   if (tasks_sync_is_due(runner, 0) && tasks_sync_journal(runner) != STATUS_OK) return false;
   parallel_counter_progress();
   tasks_show_progress(runner);
-  runner->polled_at =
-      clock_wall(); /* where many processes compete for the cores, MPI's yielding alone takes longer */
+  /* The time now: where many processes compete for the cores, MPI's yielding alone takes longer. */
+  runner->polled_at = clock_wall();
   return runner->options->time_left() > 0 &&
          !(tasks_stop_is_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
 }
