@@ -4,7 +4,6 @@
 bool grid_is_available(void) { return false; }
 
 Dense grid_create(int block) {
-  (void)parallel;
   (void)block;
   ASSERT(grid_is_available());
   return (Dense){0};
