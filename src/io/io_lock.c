@@ -138,23 +138,19 @@ static Status io_lock_start_heart(Lock *lock) {
 
 /* Taking a lock. */
 
+/* UNKNOWN: this file system has no such lock. */
 typedef enum { FREE, HELD, UNKNOWN } Holding;
-
-/* Tries the system's lock. UNKNOWN: this file system has none. */
-static Holding io_lock_try_flock(int file) {
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) return FREE;
-  return errno == EWOULDBLOCK ? HELD : UNKNOWN;
-}
 
 /* Takes the system's lock of an open lock file, waits a little for a job that is dying, and checks the text.
  * If the system's lock was free (or does not exist), a job that cannot be seen from this machine becomes a
  * suspect. */
 static Status io_lock_probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE], boot[64];
-  Holding holding = io_lock_try_flock(file);
-  for (int tries = 0; holding == HELD && tries < 10 * LINGER; tries++) {
+  Holding holding;
+  for (int tries = 0;; tries++) {
+    holding = flock(file, LOCK_EX | LOCK_NB) == 0 ? FREE : errno == EWOULDBLOCK ? HELD : UNKNOWN;
+    if (holding != HELD || tries == 10 * LINGER) break;
     usleep(100000);
-    holding = io_lock_try_flock(file);
   }
   io_lock_read_text(path, text);
   if (holding == HELD) return io_lock_refuse_other_job(path, text);

@@ -79,8 +79,8 @@ Status journal_create(Arena *memory, const char *directory, const Study *study, 
   return STATUS_OK;
 }
 
-static Status journal_cannot_write(const char *path) {
-  return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
+static Status journal_cannot(const char *verb, const char *path) {
+  return status_set(STATUS_FILE, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
 /* Creates the file under a name that no other journal has. */
@@ -96,9 +96,9 @@ static Status journal_make_file(Journal *journal) {
     file = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) break;
   }
-  if (file < 0) return journal_cannot_write(journal->path);
+  if (file < 0) return journal_cannot("write", journal->path);
   journal->file = fdopen(file, "wb");
-  if (!journal->file) return journal_cannot_write(journal->path);
+  if (!journal->file) return journal_cannot("write", journal->path);
   return durable_sync_folder_of(journal->path);
 }
 
@@ -120,7 +120,7 @@ Status journal_append(Journal *journal, const Task *task, const TaskResult *resu
     journal->end += (off_t)sizeof header + header.length;
     return STATUS_OK;
   }
-  const Status status = journal_cannot_write(journal->path);
+  const Status status = journal_cannot("write", journal->path);
   if (ftruncate(fileno(journal->file), journal->end) != 0) return status; /* its end stays torn */
   return status;
 }
@@ -129,7 +129,7 @@ Status journal_sync(Journal *journal) {
   if (!journal->file) return STATUS_OK;
   if (journal->error == 0 && fdatasync(fileno(journal->file)) != 0) journal->error = errno;
   errno = journal->error;
-  return journal->error == 0 ? STATUS_OK : journal_cannot_write(journal->path);
+  return journal->error == 0 ? STATUS_OK : journal_cannot("write", journal->path);
 }
 
 void journal_close(Journal *journal) {
@@ -138,16 +138,12 @@ void journal_close(Journal *journal) {
 
 /* Reading. */
 
-static Status journal_cannot_read(const char *path) {
-  return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-}
-
 /* Reads `size` bytes from byte `at` on; STATUS_INPUT when the file ends too early. */
 static Status journal_read_bytes(int file, const char *path, int64_t at, void *bytes, size_t size) {
   for (size_t done = 0; done < size;) {
     const ssize_t n = pread(file, (char *)bytes + done, size - done, (off_t)at + (off_t)done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return journal_cannot_read(path);
+    if (n < 0) return journal_cannot("read", path);
     if (n == 0) return status_set(STATUS_INPUT, "%s is damaged: it ends in the middle of a record", path);
     done += (size_t)n;
   }
@@ -156,7 +152,7 @@ static Status journal_read_bytes(int file, const char *path, int64_t at, void *b
 
 Status journal_open(const char *path, bool repair, int *file) {
   *file = open(path, (repair ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  return *file >= 0 ? STATUS_OK : journal_cannot_read(path);
+  return *file >= 0 ? STATUS_OK : journal_cannot("read", path);
 }
 
 /* Finds the first whole header in [from, size) of a file; *at is `size` when there is none. */
@@ -191,7 +187,7 @@ static Status journal_void_bytes(int file, const char *path, const Study *study,
   TRY(journal_seal_header(&header));
   return pwrite(file, &header, sizeof header, (off_t)at) == (ssize_t)sizeof header && fdatasync(file) == 0
              ? STATUS_OK
-             : journal_cannot_write(path);
+             : journal_cannot("write", path);
 }
 
 /* Reads the headers of an open journal of `size` bytes, and passes the whole ones on. */
@@ -225,14 +221,14 @@ static Status journal_scan_file(int file, const char *path, const Study *study, 
   }
   scan->rest = size - scan->end;
   if (!scan->repair || scan->rest == 0 || scan->end == 0) return STATUS_OK;
-  return ftruncate(file, (off_t)scan->end) == 0 ? STATUS_OK : journal_cannot_write(path);
+  return ftruncate(file, (off_t)scan->end) == 0 ? STATUS_OK : journal_cannot("write", path);
 }
 
 Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
   int file;
   struct stat info;
   TRY(journal_open(path, scan->repair, &file));
-  Status status = fstat(file, &info) == 0 ? STATUS_OK : journal_cannot_read(path);
+  Status status = fstat(file, &info) == 0 ? STATUS_OK : journal_cannot("read", path);
   if (status == STATUS_OK) status = journal_scan_file(file, path, study, info.st_size, scan);
   close(file);
   return status;

@@ -171,21 +171,15 @@ Status config_given_take(Arena *memory, const char *owner, const char *path, con
   return STATUS_OK;
 }
 
-/* Returns a part that is given, of the key that `key` is a part of; -1 if there is none. */
-static int config_given_part(const ConfigGiven *given, int key) {
-  const ConfigKey *keys = given->keys;
-  for (int i = 0; keys[i].name; i++)
-    for (int part = 0; keys[i].parts && keys[part].name; part++)
-      if (given->node[part] && config_keys_conflict(&keys[i], &keys[part]) &&
-          config_keys_conflict(&keys[i], &keys[key]))
-        return part;
-  return -1;
-}
-
 static Status missing_key(const ConfigGiven *given, int missing, const char *owner, ConfigPlace place) {
   const ConfigKey *key = &given->keys[missing];
   char allowed[1200];
-  int part = config_given_part(given, missing);
+  int part = -1; /* one that is given, of the key that the missing one is a part of */
+  for (int i = 0; given->keys[i].name; i++)
+    for (int k = 0; given->keys[i].parts && given->keys[k].name && part < 0; k++)
+      if (given->node[k] && config_keys_conflict(&given->keys[i], &given->keys[k]) &&
+          config_keys_conflict(&given->keys[i], key))
+        part = k;
   config_allowed(key, sizeof allowed, allowed);
   if (part < 0)
     return config_refuse(place, "key '%s%s': must be given (%s); allowed: %s", owner, key->name, key->help,
