@@ -5,7 +5,6 @@
 
 #include "bernoulli_glm.h"
 #include "model/history/ep.h"
-#include "model/history/history_tilted.h"
 #include "model/history/irls.h"
 
 enum { RUNS = 19 };
