@@ -8,7 +8,6 @@
 #include "model/denoiser/denoiser_network.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
-#include "model/prior/denoiser_cases.h"
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
 

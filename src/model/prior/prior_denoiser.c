@@ -6,7 +6,6 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/network/learning.h"
-#include "model/prior/denoiser_cases.h"
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
 #include "model/prior/prior_beside.h"
