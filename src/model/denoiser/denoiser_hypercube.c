@@ -44,17 +44,6 @@ static void denoiser_raise_top_weight(int lanes, const double *restrict log_weig
   for (int n = 0; n < lanes; n++) top[n] = top[n] > log_weight[n] ? top[n] : log_weight[n];
 }
 
-static void denoiser_find_top_vertex(const Tree *tree, int k) {
-  if (k == 0) {
-    denoiser_raise_top_weight(tree->lanes, tree->at[0], tree->top);
-    return;
-  }
-  for (int half = 0; half < 2; half++) {
-    fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
-    denoiser_find_top_vertex(tree, k - 1);
-  }
-}
-
 SIMD_CLONES
 static void denoiser_weigh_vertices(int lanes, const double *restrict log_weight, const double *restrict top,
                                     double *restrict weight) {
@@ -83,16 +72,19 @@ static void denoiser_join_halves(int k, int lanes, const double *restrict plus, 
   }
 }
 
-static void denoiser_sum_vertices(const Tree *tree, int k, double *sums) {
-  if (k == 0) {
-    denoiser_weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
-    return;
-  }
-  for (int half = 0; half < 2; half++) {
+/* Walks over the vertices with k free coordinates: computes their sums or, if `sums` is NULL, the largest
+ * weight. */
+static void denoiser_walk_vertices(const Tree *tree, int k, double *sums) {
+  for (int half = 0; half < 2 && k > 0; half++) {
     fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
-    denoiser_sum_vertices(tree, k - 1, tree->sums[k - 1][half]);
+    denoiser_walk_vertices(tree, k - 1, sums ? tree->sums[k - 1][half] : NULL);
   }
-  denoiser_join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
+  if (!sums && k == 0)
+    denoiser_raise_top_weight(tree->lanes, tree->at[0], tree->top);
+  else if (sums && k == 0)
+    denoiser_weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
+  else if (sums)
+    denoiser_join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
 }
 
 /* Turns sums into D and C, both triangles. */
@@ -111,32 +103,26 @@ static void finish_vertices(int d, int lanes, const double *restrict sums, doubl
   }
 }
 
-/* Lays out the arrays of the tree in the workspace, after the precision. */
-static void denoiser_lay_out_tree(int d, int lanes, double *workspace, Tree *tree) {
-  *tree = (Tree){.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
-  double *next = tree->top + lanes;
-  for (int k = 0; k <= d; k++) {
-    tree->at[k] = next;
-    tree->sums[k][0] = tree->at[k] + (k + 1) * lanes;
-    tree->sums[k][1] = tree->sums[k][0] + vertex_sums(k) * lanes;
-    next = tree->sums[k][1] + vertex_sums(k) * lanes;
-  }
-}
-
 static void hypercube_moments(const Denoiser *denoiser, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace) {
   const int d = denoiser->d;
   const size_t row = (size_t)lanes;
-  Tree tree;
+  Tree tree = {.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
+  double *next = tree.top + lanes;
   (void)lane_fallbacks;
-  denoiser_lay_out_tree(d, lanes, workspace, &tree);
+  for (int k = 0; k <= d; k++) {
+    tree.at[k] = next;
+    tree.sums[k][0] = tree.at[k] + (k + 1) * lanes;
+    tree.sums[k][1] = tree.sums[k][0] + vertex_sums(k) * lanes;
+    next = tree.sums[k][1] + vertex_sums(k) * lanes;
+  }
   linalg_spectral_lanes(d, lanes, basis, eigenvalue, workspace);
   memset(tree.at[d], 0, row * sizeof *workspace);
   memcpy(tree.at[d] + row, vector, (size_t)d * row * sizeof *workspace);
   for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;
-  denoiser_find_top_vertex(&tree, d);
-  denoiser_sum_vertices(&tree, d, tree.sums[d][0]);
+  denoiser_walk_vertices(&tree, d, NULL);
+  denoiser_walk_vertices(&tree, d, tree.sums[d][0]);
   finish_vertices(d, lanes, tree.sums[d][0], mean, covariance);
 }
 

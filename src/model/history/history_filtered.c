@@ -221,28 +221,20 @@ static void history_drop_forgotten(const History *history) {
   self->recent.rounds = after.rounds;
 }
 
-/* Adds this round's rows to the recent ones; returns whether any lane is then full. */
-static bool history_keep_rows(const History *history, const int *arm, const double *phi, const double *y) {
-  Filtered *self = filtered_of(history);
-  History recent = history_first_runs(&self->recent, history);
-  bool any = false;
-  history_record(&recent, arm, phi, y);
-  self->recent.rounds = recent.rounds;
-  for (int m = 0; m < history->each_round; m++) {
-    self->full[m] = history_rows(&recent)->length[m] == self->capacity;
-    any = any || self->full[m];
-  }
-  return any;
-}
-
 static void history_filtered_append(History *history, const int *arm, const double *phi, const double *y) {
   Filtered *self = filtered_of(history);
   const bool clicks = history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
   const int lanes = history->each_round;
+  History recent = history_first_runs(&self->recent, history);
+  bool any = false;
   memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
-  for (int m = 0; m < lanes && clicks; m++) self->full[m] = !arm || arm[m] >= 0;
-  if (!clicks && !history_keep_rows(history, arm, phi, y)) return;
-  const History recent = history_first_runs(&self->recent, history);
+  if (!clicks) history_record(&recent, arm, phi, y);
+  self->recent.rounds = recent.rounds;
+  for (int m = 0; m < lanes; m++) {
+    self->full[m] = clicks ? !arm || arm[m] >= 0 : history_rows(&recent)->length[m] == self->capacity;
+    any = any || self->full[m];
+  }
+  if (!any) return;
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
     const int left = lanes - first, count = left < CHUNK_LANES ? left : CHUNK_LANES;
     const HistoryView view = {&recent, 1, first, count, NULL, NULL};

@@ -50,25 +50,31 @@ static void history_mode_products(int d, int lanes, const double *restrict a, co
     for (int n = 0; n < lanes; n++) out[n] += a[i * lanes + n] * b[i * lanes + n];
 }
 
+/* What a call is about, with the evidence (Lambda, g) at the last point. */
+typedef struct {
+  Irls *irls;
+  const HistoryView *view;
+  const double *prior_precision, *prior_vector;
+  double *precision, *g;
+} Problem;
+
 /* Makes a pass at z, which gives the evidence as (Lambda, g) and the gradient of the log posterior. */
-static void history_mode_gradient(Irls *irls, const HistoryView *view, const double *prior_precision,
-                                  const double *prior_vector, const double *z, const bool *skip,
-                                  double *precision, double *g) {
-  const int d = irls->d, lanes = view->lanes;
-  history_derivatives(view, z, skip, g, precision);
-  memcpy(irls->gradient, g, (size_t)(d * lanes) * sizeof *g);
-  history_mode_add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
+static void history_mode_gradient(const Problem *p, const double *z, const bool *skip) {
+  const int d = p->irls->d, lanes = p->view->lanes;
+  history_derivatives(p->view, z, skip, p->g, p->precision);
+  memcpy(p->irls->gradient, p->g, (size_t)(d * lanes) * sizeof *z);
+  history_mode_add_prior(d, lanes, p->prior_precision, p->prior_vector, z, p->irls->gradient);
 }
 
 /* Makes a pass at z, and computes the Cholesky factor, step, delta^2 and R of every lane. */
-static void history_mode_newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
-                                     const double *prior_vector, const double *z, double *precision,
-                                     double *g) {
+static void history_mode_newton_step(const Problem *p, const double *z) {
+  Irls *irls = p->irls;
+  const HistoryView *view = p->view;
   const int d = irls->d, lanes = view->lanes;
   const double concordance = view->history->likelihood->ops->self_concordance;
-  history_mode_gradient(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
-  history_mode_factorise(irls, lanes, prior_precision, precision);
-  memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *g);
+  history_mode_gradient(p, z, irls->settled);
+  history_mode_factorise(irls, lanes, p->prior_precision, p->precision);
+  memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *z);
   linalg_solve_lanes(d, lanes, irls->factor, irls->step);
   history_mode_products(d, lanes, irls->gradient, irls->step, irls->decrement);
   if (concordance > 0) history_reach(view, irls->step, IRLS_FULL_STEP / concordance, irls->reach);
@@ -95,27 +101,11 @@ static void history_mode_set_trial(Irls *irls, int lanes, const double *z) {
       irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
 }
 
-/* Halves the brackets of the searching lanes after a trial; returns how many continue. A bracket with no
- * number between its ends cannot become narrower, and its lane is stuck. */
-static int history_mode_bisect(Irls *irls, int lanes) {
-  int searching = 0;
-  for (int n = 0; n < lanes; n++) {
-    if (irls->idle[n]) continue;
-    *(irls->slope[n] >= 0 ? &irls->low[n] : &irls->high[n]) = irls->length[n];
-    const double low = irls->low[n], high = irls->high[n], middle = 0.5 * (low + high);
-    irls->idle[n] = !((high - low) * irls->reach[n] > IRLS_FULL_STEP);
-    if (!irls->idle[n]) irls->idle[n] = irls->stuck[n] = !(low < middle && middle < high);
-    irls->length[n] = irls->idle[n] ? low : middle;
-    searching += irls->idle[n] ? 0 : 1;
-  }
-  return searching;
-}
-
 /* Moves the lanes that are neither settled nor stuck: by full steps, unless they reach too far to step
  * without a trial. */
-static void history_mode_move(Irls *irls, const HistoryView *view, const double *prior_precision,
-                              const double *prior_vector, double *z, double *precision, double *g) {
-  const int d = irls->d, lanes = view->lanes;
+static void history_mode_move(const Problem *p, double *z) {
+  Irls *irls = p->irls;
+  const int d = irls->d, lanes = p->view->lanes;
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
     const double reach = irls->reach[n];
@@ -127,9 +117,20 @@ static void history_mode_move(Irls *irls, const HistoryView *view, const double 
   }
   history_mode_set_trial(irls, lanes, z);
   while (searching > 0) {
-    history_mode_gradient(irls, view, prior_precision, prior_vector, irls->trial, irls->idle, precision, g);
+    history_mode_gradient(p, irls->trial, irls->idle);
     history_mode_products(d, lanes, irls->gradient, irls->step, irls->slope);
-    searching = history_mode_bisect(irls, lanes);
+    /* Halve the brackets of the searching lanes. A bracket with no number between its ends cannot become
+     * narrower, and its lane is stuck. */
+    searching = 0;
+    for (int n = 0; n < lanes; n++) {
+      if (irls->idle[n]) continue;
+      *(irls->slope[n] >= 0 ? &irls->low[n] : &irls->high[n]) = irls->length[n];
+      const double low = irls->low[n], high = irls->high[n], middle = 0.5 * (low + high);
+      irls->idle[n] = !((high - low) * irls->reach[n] > IRLS_FULL_STEP);
+      if (!irls->idle[n]) irls->idle[n] = irls->stuck[n] = !(low < middle && middle < high);
+      irls->length[n] = irls->idle[n] ? low : middle;
+      searching += irls->idle[n] ? 0 : 1;
+    }
     history_mode_set_trial(irls, lanes, z);
   }
   memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
@@ -139,15 +140,16 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;
+  const Problem problem = {irls, view, prior_precision, prior_vector, precision, vector};
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
   lanes_sum((size_t)d * (size_t)lanes, prior_vector, vector, mode);
   history_mode_factorise(irls, lanes, prior_precision, precision);
   linalg_solve_lanes(d, lanes, irls->factor, mode);
-  history_mode_newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+  history_mode_newton_step(&problem, mode);
   for (int pass = 1; history_mode_settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
-    history_mode_move(irls, view, prior_precision, prior_vector, mode, precision, vector);
-    history_mode_newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+    history_mode_move(&problem, mode);
+    history_mode_newton_step(&problem, mode);
   }
   for (int n = 0; n < lanes; n++)
     fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
