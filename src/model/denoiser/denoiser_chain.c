@@ -18,15 +18,11 @@ static inline bool denoiser_state_is_outside(double x) {
 }
 
 SIMD_CLONES
-static long denoiser_count_outside(int n, const double *s) {
-  long outside = 0;
-  for (int i = 0; i < n; i++) outside += denoiser_state_is_outside(s[i]);
-  return outside;
-}
-
 void denoiser_chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
-  int lanes = chunk->lanes;
-  if (denoiser_count_outside(d * lanes, s) == 0) return;
+  const int lanes = chunk->lanes;
+  long outside = 0;
+  for (int i = 0; i < d * lanes; i++) outside += denoiser_state_is_outside(s[i]);
+  if (outside == 0) return;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double *x = &s[i * lanes + n];
@@ -100,8 +96,8 @@ static void denoiser_chain_step(size_t n, const double *restrict mu, double sd, 
 }
 
 void denoiser_chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch) {
-  int lanes = (int)rng->lanes;
-  size_t n = (size_t)chain->d * (size_t)lanes;
+  const int lanes = (int)rng->lanes;
+  const size_t n = (size_t)chain->d * (size_t)lanes;
   double *mu = scratch, *z = scratch + n;
   rng_lanes_normal(rng, chain->d, theta); /* s_T */
   for (int t = chain->schedule.stages; t >= 1; t--) {

@@ -35,12 +35,6 @@ void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *
     for (size_t n = 0; n < row; n++) basis[i * (column + row) + n] = 1;
 }
 
-/* Clips learned variances, which may be negative. */
-SIMD_CLONES
-static void denoiser_clip_variance(size_t count, double *variance) {
-  for (size_t k = 0; k < count; k++) variance[k] = variance[k] > 0 ? variance[k] : 0;
-}
-
 void denoiser_localisation_moments(Localisation *self, int k, int lanes, const double *basis,
                                    const double *eigenvalue, const double *vector, int *lane_fallbacks) {
   const Denoiser *denoiser = self->denoiser;
@@ -56,7 +50,8 @@ void denoiser_localisation_moments(Localisation *self, int k, int lanes, const d
     lane_fallbacks[i % lanes]++;
   }
   linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
-  denoiser_clip_variance((size_t)d * (size_t)lanes, self->variance);
+  for (int i = 0; i < d * lanes; i++) /* learned variances may be negative */
+    self->variance[i] = self->variance[i] > 0 ? self->variance[i] : 0;
 }
 
 /* Computes normal <- sqrt(gain^2 c + noise) normal. */
@@ -76,25 +71,16 @@ static void denoiser_add_gaussian_draw(Localisation *self, double gain, double n
   for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
 }
 
-void denoiser_localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector) {
-  const double delta = self->precision[k + 1] - self->precision[k];
-  denoiser_add_gaussian_draw(self, delta, delta, rng, vector);
-}
-
-void denoiser_localisation_end(Localisation *self, RngLanes *rng, double *z) {
-  memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
-  denoiser_add_gaussian_draw(self, 1, 0, rng, z);
-}
-
 void denoiser_localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
                                 double *vector, RngLanes *rng, double *z, int *lane_fallbacks) {
-  for (int k = 0; k <= self->steps; k++) {
+  for (int k = 0; k < self->steps; k++) {
+    const double delta = self->precision[k + 1] - self->precision[k];
     denoiser_localisation_moments(self, k, lanes, basis, eigenvalue, vector, lane_fallbacks);
-    if (k < self->steps)
-      denoiser_localisation_observe(self, k, rng, vector);
-    else
-      denoiser_localisation_end(self, rng, z);
+    denoiser_add_gaussian_draw(self, delta, delta, rng, vector);
   }
+  denoiser_localisation_moments(self, self->steps, lanes, basis, eigenvalue, vector, lane_fallbacks);
+  memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
+  denoiser_add_gaussian_draw(self, 1, 0, rng, z);
 }
 
 void denoiser_localisation_to_theta(const Localisation *self, int lanes, double *z) {

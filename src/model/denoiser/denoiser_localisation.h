@@ -48,14 +48,10 @@ void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *
 void denoiser_localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
                                 double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
 
-/* The parts of denoiser_localisation_draw, for evidence that depends on the current estimate of z. */
-/* Computes D, Q and c of p(z | b, U diag(q + s_k) U'). */
+/* Computes D, Q and c of p(z | b, U diag(q + s_k) U'), for evidence that depends on the current estimate of
+ * z. */
 void denoiser_localisation_moments(Localisation *self, int k, int lanes, const double *basis,
                                    const double *eigenvalue, const double *vector, int *lane_fallbacks);
-/* Adds to vector[d, n], after evaluation k < K, the observation that leads to s_{k + 1}. After evaluation K
- * denoiser_localisation_end draws z[d, n] ~ N(D, C). */
-void denoiser_localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector);
-void denoiser_localisation_end(Localisation *self, RngLanes *rng, double *z);
 /* Computes theta = shift + scale z, in place on [d, n]. */
 void denoiser_localisation_to_theta(const Localisation *self, int lanes, double *z);
 

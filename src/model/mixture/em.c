@@ -29,16 +29,6 @@ static void em_clear_sums(Em *em) {
   memset(em->sums, 0, (size_t)em->now.components * em_features(em->now.d) * sizeof *em->sums);
 }
 
-/* Restarts component c at a random item, with unit variances. */
-static void em_restart_component(Em *em, size_t c) {
-  const size_t d = (size_t)em->now.d;
-  double *covariance = em->now.covariance + c * d * d;
-  em->data->place(em->data, (int)rng_index(&em->rng, (uint64_t)em->data->items), em->now.mean + c * d);
-  em->now.weight[c] = 1.0 / em->data->items;
-  memset(covariance, 0, d * d * sizeof *covariance);
-  for (size_t i = 0; i < d; i++) covariance[i * d + i] = 1;
-}
-
 /* Computes mean and covariance from the sums of 1, z and z z' over a component's items. */
 static void maximise_component(const Em *em, size_t c, const double *sums) {
   const size_t d = (size_t)em->now.d;
@@ -86,13 +76,17 @@ static void maximise_parameters(Em *em) {
     for (size_t i = 0; i < d; square += ++i)
       em->common[i] += fmax(square[i] - sums[1 + i] * sums[1 + i] / sums[0], 0) / items;
   }
-  for (int c = 0; c < em->now.components; c++) {
-    const double *sums = em->sums + (size_t)c * features;
-    if (sums[0] < LEAST_COUNT) {
-      em_restart_component(em, (size_t)c);
+  for (size_t c = 0; c < (size_t)em->now.components; c++) {
+    const double *sums = em->sums + c * features;
+    if (sums[0] < LEAST_COUNT) { /* restart at a random item, with unit variances */
+      double *covariance = em->now.covariance + c * d * d;
+      em->data->place(em->data, (int)rng_index(&em->rng, (uint64_t)em->data->items), em->now.mean + c * d);
+      em->now.weight[c] = 1.0 / em->data->items;
+      memset(covariance, 0, d * d * sizeof *covariance);
+      for (size_t i = 0; i < d; i++) covariance[i * d + i] = 1;
     } else {
       em->now.weight[c] = sums[0] / items;
-      maximise_component(em, (size_t)c, sums);
+      maximise_component(em, c, sums);
     }
     total += em->now.weight[c];
   }

@@ -319,33 +319,6 @@ INLINE void score_hessian_vector(const Mixture *mixture, RealLanes at, const dou
     }
 }
 
-SIMD_CLONES
-static void mixture_add_hessians(const Mixture *mixture, int lanes, const double *theta, double *gradient,
-                                 double *score, double *hessian) {
-  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
-    score_hessian_vector(mixture, at, theta, gradient, at, score, hessian);
-}
-
-/* Computes H v. Scratch: [d + 2, d, VECTOR_LANES]. */
-SIMD_CLONES
-static void mixture_multiply_hessians(const Mixture *mixture, int lanes, const double *theta, const double *v,
-                                      double *scratch, double *out) {
-  const size_t d = (size_t)mixture->d, part = d * VECTOR_LANES;
-  double *gradient = scratch, *score = gradient + part, *hessian = score + part;
-  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
-    score_hessian_vector(mixture, at, theta, gradient, OWN, score, hessian);
-    for (size_t i = 0; i < d; i++) {
-      Real h, along, sum = {0};
-      for (size_t j = 0; j < d; j++) {
-        real_load(OWN, 1, hessian + (i * d + j) * VECTOR_LANES, &h);
-        real_load(at, 1, v + j * at.lanes, &along);
-        sum += h * along;
-      }
-      real_store(at, 1, &sum, out + i * at.lanes);
-    }
-  }
-}
-
 /* Allocates scratch[size]. If memory is short, returns NULL and fills out[count] with NaN, so that the draws
  * that need it are not finite and count as fallbacks. */
 static double *mixture_scratch(Arena *memory, size_t size, size_t count, double *out) {
@@ -362,21 +335,34 @@ void mixture_score(const Mixture *mixture, int lanes, const double *theta, doubl
   if (gradient) mixture_density(mixture, lanes, theta, gradient, NULL, out);
 }
 
+SIMD_CLONES
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *score,
                            double *hessian) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d;
   double *gradient = mixture_scratch(&scratch, d * VECTOR_LANES, d * d * (size_t)lanes, hessian);
-  if (gradient)
-    mixture_add_hessians(mixture, lanes, theta, gradient, score, hessian);
-  else
-    memcpy(score, hessian, d * (size_t)lanes * sizeof *score); /* NaN too */
+  if (!gradient) memcpy(score, hessian, d * (size_t)lanes * sizeof *score); /* NaN too */
+  for (RealLanes at = real_begin(lanes); at.count > 0 && gradient; real_next(&at))
+    score_hessian_vector(mixture, at, theta, gradient, at, score, hessian);
 }
 
+SIMD_CLONES
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d, part = d * VECTOR_LANES;
-  double *own = mixture_scratch(&scratch, (d + 2) * part, d * (size_t)lanes, out);
-  if (own) mixture_multiply_hessians(mixture, lanes, theta, v, own, out);
+  double *gradient = mixture_scratch(&scratch, (d + 2) * part, d * (size_t)lanes, out);
+  for (RealLanes at = real_begin(lanes); at.count > 0 && gradient; real_next(&at)) {
+    double *score = gradient + part, *hessian = score + part;
+    score_hessian_vector(mixture, at, theta, gradient, OWN, score, hessian);
+    for (size_t i = 0; i < d; i++) {
+      Real h, along, sum = {0};
+      for (size_t j = 0; j < d; j++) {
+        real_load(OWN, 1, hessian + (i * d + j) * VECTOR_LANES, &h);
+        real_load(at, 1, v + j * at.lanes, &along);
+        sum += h * along;
+      }
+      real_store(at, 1, &sum, out + i * at.lanes);
+    }
+  }
 }

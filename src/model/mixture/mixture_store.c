@@ -5,31 +5,27 @@
 /* ---- what a mixture must satisfy to serve as a prior, whether somebody wrote it to a file or it was fitted,
  * so that what is saved can be read */
 
-/* Checks that parameters lie in a range, far wider than any prior needs, in which squares, inverses and
- * ratios of a few of them stay finite. */
-static Status mixture_check_range(const char *name, int c, size_t i, double mean, double variance) {
-  const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
-  if (fabs(mean) > most_mean)
-    return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means must be at most %g in absolute value",
-                      name, c, i, mean, most_mean);
-  if (variance > 0 && (variance < least_variance || variance > most_variance))
-    return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is %g; variances must be between %g and %g",
-                      name, c, i, i, variance, least_variance, most_variance);
-  return STATUS_OK;
-}
-
-/* Checks that a component is finite, and symmetric up to the rounding of a float; then makes it exactly
- * symmetric. */
+/* Checks that a component is finite, in a range, far wider than any prior needs, in which squares, inverses
+ * and ratios of a few parameters stay finite, and symmetric up to the rounding of a float; then makes it
+ * exactly symmetric. */
 static Status mixture_check_component(const char *name, int c, Mixture *mixture) {
+  const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
   size_t d = (size_t)mixture->d;
   double *s = mixture->covariance + (size_t)c * d * d;
   for (size_t i = 0; i < d; i++) {
-    if (!isfinite(mixture->mean[(size_t)c * d + i]))
+    const double mean = mixture->mean[(size_t)c * d + i], variance = s[i * d + i];
+    if (!isfinite(mean))
       return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is not a finite number", name, c, i);
     for (size_t j = 0; j < d; j++)
       if (!isfinite(s[i * d + j]))
         return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is not a finite number", name, c, i, j);
-    TRY(mixture_check_range(name, c, i, mixture->mean[(size_t)c * d + i], s[i * d + i]));
+    if (fabs(mean) > most_mean)
+      return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means must be at most %g in absolute value",
+                        name, c, i, mean, most_mean);
+    if (variance > 0 && (variance < least_variance || variance > most_variance))
+      return status_set(STATUS_INPUT,
+                        "%s: covariance[%d, %zu, %zu] is %g; variances must be between %g and %g", name, c, i,
+                        i, variance, least_variance, most_variance);
   }
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j < i; j++) {

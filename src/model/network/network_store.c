@@ -65,33 +65,27 @@ Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t 
   return STATUS_OK;
 }
 
-/* Loads a variable with `values` values for each of `count` networks into their parameters, from `offset`
- * on. */
-static Status load_part(const NetworkShape *shape, size_t count, StoreFile *file, const char *kind, int l,
-                        size_t offset, size_t values, float *buffer, float *parameters) {
-  char name[32];
-  size_t stride = network_parameters(shape);
-  snprintf(name, sizeof name, "%s_%d", kind, l + 1);
-  TRY(store_get_floats(file, name, buffer));
-  for (size_t i = 0; i < count * values; i++)
-    if (!isfinite(buffer[i]))
-      return status_set(STATUS_INPUT, "%s: %s contains a value that is not finite", store_path(file), name);
-  for (size_t t = 0; t < count; t++)
-    memcpy(parameters + t * stride + offset, buffer + t * values, values * sizeof *buffer);
-  return STATUS_OK;
-}
-
 Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, float *parameters) {
   SCRATCH_ARENA(scratch);
+  const size_t stride = network_parameters(shape);
   float *buffer;
-  ALLOCATE(&scratch, buffer, count * network_parameters(shape));
+  ALLOCATE(&scratch, buffer, count * stride);
   for (int l = 0; l < shape->layers; l++) {
     char name[32];
-    size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1], offset = layer_offset(shape, l);
+    const size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1];
     snprintf(name, sizeof name, "bias_%d", l + 1);
     TRY(store_shape(file, name, 2, (size_t[]){count, out}));
-    TRY(load_part(shape, count, file, "weight", l, offset, in * out, buffer, parameters));
-    TRY(load_part(shape, count, file, "bias", l, offset + in * out, out, buffer, parameters));
+    for (int bias = 0; bias < 2; bias++) {
+      const size_t values = bias ? out : in * out, offset = layer_offset(shape, l) + (bias ? in * out : 0);
+      snprintf(name, sizeof name, "%s_%d", bias ? "bias" : "weight", l + 1);
+      TRY(store_get_floats(file, name, buffer));
+      for (size_t i = 0; i < count * values; i++)
+        if (!isfinite(buffer[i]))
+          return status_set(STATUS_INPUT, "%s: %s contains a value that is not finite", store_path(file),
+                            name);
+      for (size_t t = 0; t < count; t++)
+        memcpy(parameters + t * stride + offset, buffer + t * values, values * sizeof *buffer);
+    }
   }
   return STATUS_OK;
 }

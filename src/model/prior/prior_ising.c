@@ -22,14 +22,12 @@ static inline double prior_ising_mean_spin(double a) {
 
 /* Computes eps = (s - sqrt(abar) tanh a) / sqrt(1 - abar). */
 SIMD_CLONES
-static void prior_ising_noise_of(size_t count, double alpha_bar, const double *restrict s,
-                                 double *restrict eps) {
-  const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar);
+static void ising_noise(const Chain *chain, int t, int lanes, const double *restrict s,
+                        double *restrict eps) {
+  const size_t count = (size_t)chain->d * (size_t)lanes;
+  const double alpha_bar = chain->schedule.alpha_bar[t], root = sqrt(alpha_bar),
+               gain = root / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar);
   for (size_t k = 0; k < count; k++) eps[k] = over * (s[k] - root * prior_ising_mean_spin(gain * s[k]));
-}
-
-static void ising_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  prior_ising_noise_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, eps);
 }
 
 /* Computes out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
@@ -58,26 +56,21 @@ static void ising_noise_jacobian(const Chain *chain, int t, int lanes, const dou
   for (size_t n = 0; n < row; n++) eps[n] = 1;
   for (size_t i = 0; i < d; i++)
     prior_ising_slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
-  prior_ising_noise_of(d * row, alpha_bar, s, eps);
+  ising_noise(chain, t, lanes, s, eps);
 }
 
 SIMD_CLONES
-static void prior_ising_density_row(int lanes, double alpha_bar, const double *restrict s,
-                                    double *restrict log_density, double *restrict score) {
-  const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / (1 - alpha_bar);
-  for (int n = 0; n < lanes; n++) {
-    const double a = gain * s[n], e = prior_ising_exponential(a);
-    log_density[n] += fabs(a) + special_log1p(e) - 0.5 * over * s[n] * s[n];
-    score[n] = over * (root * copysign((1 - e) / (1 + e), a) - s[n]);
-  }
-}
-
-static void ising_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
-                          double *score) {
+static void ising_density(const Chain *chain, int t, int lanes, const double *restrict s,
+                          double *restrict log_density, double *restrict score) {
+  const double alpha_bar = chain->schedule.alpha_bar[t], root = sqrt(alpha_bar),
+               gain = root / (1 - alpha_bar), over = 1 / (1 - alpha_bar);
   memset(log_density, 0, (size_t)lanes * sizeof *log_density);
-  for (int i = 0; i < chain->d; i++)
-    prior_ising_density_row(lanes, chain->schedule.alpha_bar[t], s + i * lanes, log_density,
-                            score + i * lanes);
+  for (int i = 0; i < chain->d; i++, s += lanes, score += lanes)
+    for (int n = 0; n < lanes; n++) {
+      const double a = gain * s[n], e = prior_ising_exponential(a);
+      log_density[n] += fabs(a) + special_log1p(e) - 0.5 * over * s[n] * s[n];
+      score[n] = over * (root * copysign((1 - e) / (1 + e), a) - s[n]);
+    }
 }
 
 static void ising_denoise(const Chain *chain, int t, int lanes, const double *s, const double *uniform,

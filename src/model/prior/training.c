@@ -75,21 +75,16 @@ void training_start(const NetworkShape *shape, double alpha_bar, const double *m
 
 /* ---- steps */
 
-/* Computes noise[n] = sign normal, x[n] = signal x + spread noise. */
+/* Diffuses x[n] from z to s_t; noise[n] = sign normal is the noise that is added. */
 SIMD_CLONES
-static void training_add_noise(int n, float signal, float spread, float sign, const double *restrict normal,
-                               float *restrict x, float *restrict noise) {
+static void training_diffuse(const TrainingSetup *setup, int t, int n, float sign,
+                             const double *restrict normal, float *restrict x, float *restrict noise) {
+  const double bar = setup->schedule.alpha_bar[t];
+  const float signal = (float)sqrt(bar), spread = (float)sqrt(1 - bar);
   for (int i = 0; i < n; i++) {
     noise[i] = sign * (float)normal[i];
     x[i] = signal * x[i] + spread * noise[i];
   }
-}
-
-/* Diffuses x[n] from z to s_t; noise[n] is the noise that is added. */
-static void training_diffuse(const TrainingSetup *setup, int t, int n, float sign, const double *normal,
-                             float *x, float *noise) {
-  const double bar = setup->schedule.alpha_bar[t];
-  training_add_noise(n, (float)sqrt(bar), (float)sqrt(1 - bar), sign, normal, x, noise);
 }
 
 /* Writes sample j into column `lane` of x[d, lanes]. */
