@@ -82,30 +82,25 @@ static void denoiser_finish_covariance(int d, int lanes, const double *restrict 
     }
 }
 
-static Component component_of(int d, int lanes, double *workspace) {
-  const size_t row = (size_t)lanes, vector = (size_t)d * row, matrix = (size_t)d * vector;
-  Component at = {.precision = workspace};
-  at.factor = at.precision + matrix;
-  at.inverse = at.factor + matrix;
-  at.mean = at.inverse + matrix;
-  at.log_weight = at.mean + vector;
-  at.top = at.log_weight + row;
-  at.total = at.top + row;
-  at.old_share = at.total + row;
-  at.share = at.old_share + row;
-  at.part = at.share + row;
-  at.spread = at.part + row;
-  return at;
-}
-
 static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double *basis,
                                const double *eigenvalue, const double *vector, double *mean,
                                double *covariance, int *lane_fallbacks, double *workspace) {
   const Closed *self = denoiser->state;
   const Mixture *mixture = &self->mixture;
   const int d = denoiser->d;
-  const size_t values = (size_t)d * (size_t)lanes;
-  Component at = component_of(d, lanes, workspace);
+  const size_t row = (size_t)lanes, values = (size_t)d * row, matrix = (size_t)d * values;
+  double *const numbers = workspace + 3 * matrix + values; /* [7, n] */
+  const Component at = {.precision = workspace,
+                        .factor = workspace + matrix,
+                        .inverse = workspace + 2 * matrix,
+                        .mean = workspace + 3 * matrix,
+                        .log_weight = numbers,
+                        .top = numbers + row,
+                        .total = numbers + 2 * row,
+                        .old_share = numbers + 3 * row,
+                        .share = numbers + 4 * row,
+                        .part = numbers + 5 * row,
+                        .spread = numbers + 6 * row};
   linalg_spectral_lanes(d, lanes, basis, eigenvalue, at.precision);
   memset(mean, 0, values * sizeof *mean);
   if (covariance) memset(covariance, 0, values * (size_t)d * sizeof *covariance);

@@ -83,23 +83,11 @@ static double history_run_trace(const History *history, size_t run) {
   return sum;
 }
 
-/* Starts the root from what a run has observed so far. */
-static void history_start_root(const History *history, size_t run) {
-  const Evidence *self = evidence_of(history);
-  const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs;
-  for (size_t i = 0; i < d; i++) {
-    for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * runs + run];
-    self->square[i * n + d] = self->square[d * n + i] = self->vector[i * runs + run];
-  }
-  self->square[n * n - 1] = self->reward_squares[run];
-  mixture_evidence_root_of((int)n, self->square, runs, self->root + run);
-  self->rooted[run] = true;
-}
-
 /* Appends the round's observations to the roots, before the evidence includes them, and then to that. */
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs,
+               count = (size_t)history->each_round;
   const double weight = 1 / (history->likelihood->noise * history->likelihood->noise);
   for (size_t m = 0; m < count; m++) {
     const size_t run = (size_t)self->common.latest[m];
@@ -107,10 +95,18 @@ static void evidence_append(History *history, const int *arm, const double *phi,
     if (arm && arm[m] < 0) continue;
     for (size_t i = 0; i < d; i++) square += phi[i * count + m] * phi[i * count + m];
     if (!self->rooted[run] && !(history_run_trace(history, run) + weight * square > ROOT_FROM)) continue;
-    if (!self->rooted[run]) history_start_root(history, run);
+    if (!self->rooted[run]) { /* start from what the run has observed so far */
+      for (size_t i = 0; i < d; i++) {
+        for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * runs + run];
+        self->square[i * n + d] = self->square[d * n + i] = self->vector[i * runs + run];
+      }
+      self->square[n * n - 1] = self->reward_squares[run];
+      mixture_evidence_root_of((int)n, self->square, runs, self->root + run);
+      self->rooted[run] = true;
+    }
     for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
     self->row[d] = y[m] / history->likelihood->noise;
-    mixture_evidence_root_add((int)d + 1, runs, self->root + run, self->row);
+    mixture_evidence_root_add((int)n, runs, self->root + run, self->row);
   }
   history_evidence_append(history, self, weight, phi, y);
 }

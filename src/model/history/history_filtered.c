@@ -208,19 +208,6 @@ static void history_filtered_copy_rows(const History *rows, int m, int first, Hi
   if (length > to->rounds) to->rounds = length;
 }
 
-/* Drops the forgotten rows of full lanes, which keep the last `keep`. */
-static void history_drop_forgotten(const History *history) {
-  Filtered *self = filtered_of(history);
-  const History before = history_first_runs(&self->recent, history);
-  History after = history_first_runs(&self->spare, history);
-  history_clear(&after);
-  for (int m = 0; m < history->each_round && self->keep > 0; m++)
-    history_filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
-  self->spare.content = before.content;
-  self->recent.content = after.content;
-  self->recent.rounds = after.rounds;
-}
-
 static void history_filtered_append(History *history, const int *arm, const double *phi, const double *y) {
   Filtered *self = filtered_of(history);
   const bool clicks = history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
@@ -244,7 +231,15 @@ static void history_filtered_append(History *history, const int *arm, const doub
       else
         history_forget_rows(history, &view, c);
   }
-  if (!clicks) history_drop_forgotten(history);
+  if (clicks) return;
+  /* Full lanes keep the last `keep` rows. */
+  History after = history_first_runs(&self->spare, history);
+  history_clear(&after);
+  for (int m = 0; m < lanes && self->keep > 0; m++)
+    history_filtered_copy_rows(&recent, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
+  self->spare.content = recent.content;
+  self->recent.content = after.content;
+  self->recent.rounds = after.rounds;
 }
 
 void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {

@@ -118,32 +118,25 @@ static Status converge_em(Em *em, double *likelihood) {
   return STATUS_OK;
 }
 
-/* Runs the starts: trials[starts] get their parameters, likelihood[starts] the likelihoods they reached. */
-static Status em_run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixture *trials,
-                            double *likelihood) {
-  const int items = em->data->items < em->plan->trial_items ? em->data->items : em->plan->trial_items;
-  for (int start = 0; start < em->plan->starts; start++) {
-    TRY(mixture_create(memory, em->now.d, em->now.components, &trials[start]));
-    em->rng = (Rng){.key = key, .run = run, .round = (uint32_t)(em->plan->first_start + start)};
-    em_clear_sums(em);
-    em->data->seed(em->data, items, em->now.components, &em->rng, em->sums);
-    maximise_parameters(em);
-    for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate_em(em, items, &likelihood[start]));
-    mixture_copy_parameters(&em->now, &trials[start]);
-  }
-  return STATUS_OK;
-}
-
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood) {
   SCRATCH_ARENA(scratch);
+  const int items = data->items < plan->trial_items ? data->items : plan->trial_items;
   Em em;
   Mixture *trials;
   double *reached, found, highest = -INFINITY;
   TRY(em_create(&scratch, data, plan, components, &em));
   TRY(mixture_create(memory, data->d, components, out));
   ALLOCATE_ARRAYS(&scratch, plan->starts, trials, reached);
-  TRY(em_run_trials(&scratch, &em, key, run, trials, reached));
+  for (int start = 0; start < plan->starts; start++) {
+    TRY(mixture_create(&scratch, data->d, components, &trials[start]));
+    em.rng = (Rng){.key = key, .run = run, .round = (uint32_t)(plan->first_start + start)};
+    em_clear_sums(&em);
+    data->seed(data, items, components, &em.rng, em.sums);
+    maximise_parameters(&em);
+    for (int k = 0; k < plan->trial_iterations; k++) TRY(iterate_em(&em, items, &reached[start]));
+    mixture_copy_parameters(&em.now, &trials[start]);
+  }
   for (int rank = 0; rank < plan->finalists && rank < plan->starts; rank++) {
     int chosen = 0;
     for (int start = 1; start < plan->starts; start++)

@@ -251,37 +251,18 @@ Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const
 
 /* ---- how much of the network is kept */
 
-/* Sums over the cases of each bin, with r the error that the mixture leaves and h the network's correction:
- * agreement[bin, j] = h' r, for each held-out sample j; square[bin] = h' h. */
-typedef struct {
-  double *start; /* [d, n]: U' D_0 */
-  double *agreement; /* [DENOISER_BINS, held_out] */
-  double square[DENOISER_BINS];
-} Shares;
-
-/* Adds the cases of a tile, whose U' D is in column. */
-static void denoiser_training_add_shares(const Check *self, const TrainingSamples *samples, Shares *out) {
-  for (int n = 0; n < LANES; n++) {
-    const int bin = denoiser_training_bin(&self->cases, n);
-    double *agreement = out->agreement + bin * samples->held_out + self->cases.sample[n] - samples->training;
-    for (int i = 0; i < self->d; i++) {
-      const int k = i * LANES + n;
-      const double unit = sqrt(1 + self->cases.eigenvalue[k]), h = unit * (self->column[k] - out->start[k]);
-      *agreement += h * (self->cases.error[k] - unit * (out->start[k] - self->cases.mean[k]));
-      out->square[bin] += h * h;
-    }
-  }
-}
-
 Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *samples, DenoiserNetwork *network) {
   SCRATCH_ARENA(scratch);
   const Denoiser *start = network->start;
+  const int d = network->d, held_out = samples->held_out;
   Check check;
-  Shares shares = {.square = {0}};
+  /* Sums over the cases of each bin, with r the error that the mixture leaves and h the network's correction:
+   * agreement[bin, j] = h' r, for each held-out sample j; square[bin] = h' h. */
+  double *mixture, *agreement, square[DENOISER_BINS] = {0}; /* mixture[d, n]: U' D_0 */
   int lane_fallbacks[LANES] = {0};
   TRY(training_check_create(&scratch, network->d, denoiser_network_workspace(network), &check));
-  ALLOCATE(&scratch, shares.start, network->d * LANES);
-  ALLOCATE(&scratch, shares.agreement, DENOISER_BINS * samples->held_out);
+  ALLOCATE(&scratch, mixture, d * LANES);
+  ALLOCATE(&scratch, agreement, DENOISER_BINS * held_out);
   for (int k = 0; k < DENOISER_BINS; k++) network->share[k] = 1;
   /* The draw after the last training step; the check has draw 0. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, (uint32_t)fit->steps + 1, 0};
@@ -291,17 +272,26 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
     training_case_observation(cases, check.column, check.vector);
     start->moments(start, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean, NULL,
                    lane_fallbacks, check.workspace);
-    linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, shares.start);
+    linalg_multiply_transposed_lanes(d, LANES, cases->basis, check.mean, mixture);
     denoiser_network_moments(network, false, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean,
                              check.covariance, lane_fallbacks, check.workspace);
-    linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, check.column);
-    denoiser_training_add_shares(&check, samples, &shares);
+    linalg_multiply_transposed_lanes(d, LANES, cases->basis, check.mean, check.column);
+    for (int n = 0; n < LANES; n++) {
+      const int bin = denoiser_training_bin(cases, n);
+      double *own = agreement + bin * held_out + cases->sample[n] - samples->training;
+      for (int i = 0; i < d; i++) {
+        const int k = i * LANES + n;
+        const double unit = sqrt(1 + cases->eigenvalue[k]), h = unit * (check.column[k] - mixture[k]);
+        *own += h * (cases->error[k] - unit * (mixture[k] - cases->mean[k]));
+        square[bin] += h * h;
+      }
+    }
   }
   for (int k = 0; k < DENOISER_BINS; k++) {
-    const double *agreement = shares.agreement + k * samples->held_out, square = shares.square[k];
+    const double *own = agreement + k * held_out;
     double sum = 0, squares = 0;
-    for (int j = 0; j < samples->held_out; j++) sum += agreement[j], squares += agreement[j] * agreement[j];
-    network->share[k] = square > 0 ? fmin(fmax((sum - sqrt(squares)) / square, 0), 1) : 0;
+    for (int j = 0; j < held_out; j++) sum += own[j], squares += own[j] * own[j];
+    network->share[k] = square[k] > 0 ? fmin(fmax((sum - sqrt(squares)) / square[k], 0), 1) : 0;
   }
   return STATUS_OK;
 }

@@ -177,12 +177,6 @@ static double prior_denoiser_cost(const PriorFit *fit, int d, double samples) {
   return learning_cost(fit->steps, fit->batch, (double)prior_denoiser_network_size(fit, d)) + mixtures;
 }
 
-static double prior_denoiser_total_error(const DenoiserCheck *check) {
-  double sum = 0;
-  for (int k = 0; k < DENOISER_BINS; k++) sum += check->error[k];
-  return sum;
-}
-
 /* Replaces mixture and network by the larger mixture alone if its error is less, on the same held-out
  * cases. */
 static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSamples *samples,
@@ -191,11 +185,13 @@ static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSample
   Denoiser alone;
   DenoiserCheck check;
   Mixture copy;
+  double before = 0, after = 0;
   if (mixture->components == self->mixture.components) return STATUS_OK;
   TRY(mixture_copy(&scratch, mixture, &copy));
   TRY(denoiser_mixture_create(&scratch, &copy, false, &alone));
   TRY(denoiser_check(fit, samples, &alone, &check));
-  if (prior_denoiser_total_error(&check) >= prior_denoiser_total_error(&self->check)) return STATUS_OK;
+  for (int k = 0; k < DENOISER_BINS; k++) before += self->check.error[k], after += check.error[k];
+  if (after >= before) return STATUS_OK;
   self->check = check;
   self->mixture = *mixture;
   memset(self->network.share, 0, sizeof self->network.share);
