@@ -102,7 +102,7 @@ static inline bool history_is_quadratic(const History *history) {
 }
 /* Returns the trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
-/* Computes root[d + 1, d + 1] of a run (mixture_evidence_root.h). Returns false if none is kept, because the
+/* Computes root[d + 1, d + 1] of a run (mixture_evidence.h). Returns false if none is kept, because the
  * evidence is not nearly precise enough to need one, or was set or loaded. */
 bool history_root(const History *history, int run, double *root);
 /* Returns whether a root is kept for any run. */

@@ -1,7 +1,7 @@
 /* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
 #include "core/lanes.h"
 #include "model/history/history_internal.h"
-#include "model/mixture/mixture_evidence_root.h"
+#include "model/mixture/mixture_evidence.h"
 
 #include <math.h>
 #include <string.h>

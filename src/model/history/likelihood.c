@@ -196,9 +196,8 @@ const LikelihoodOps *likelihood_family(int index) {
 }
 
 const LikelihoodOps *likelihood_find(const char *name) {
-  const LikelihoodOps *family;
-  for (int i = 0; (family = likelihood_family(i)); i++)
-    if (strcmp(family->name, name) == 0) return family;
+  for (int i = 0; likelihood_family(i); i++)
+    if (strcmp(likelihood_name(i), name) == 0) return likelihood_family(i);
   return NULL;
 }
 

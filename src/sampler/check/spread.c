@@ -1,7 +1,7 @@
 #include "sampler/check/spread.h"
 
 #include "core/linalg.h"
-#include "model/mixture/mixture_evidence_root.h"
+#include "model/mixture/mixture_evidence.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/mixture/sampler_precise.h"
 #include "sampler/stand_in.h"

@@ -1,6 +1,6 @@
 #include "sampler/mixture/sampler_precise.h"
 
-#include "model/mixture/mixture_evidence_root.h"
+#include "model/mixture/mixture_evidence.h"
 
 #include <math.h>
 #include <string.h>

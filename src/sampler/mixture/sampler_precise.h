@@ -1,5 +1,5 @@
 /* Mixture posteriors for evidence that is so precise that prior and evidence cannot be added in doubles: in
- * square-root form (model/mixture/mixture_evidence_root.h), lane by lane. In the arrays of
+ * square-root form (model/mixture/mixture_evidence.h), lane by lane. In the arrays of
  * mixture_posterior.c it overwrites the parts of a view that need it; the others stay as they are to the last
  * bit. */
 #pragma once
