@@ -359,15 +359,12 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
   }
   for (int lane = 0; lane < lanes; lane += LANES) {
     forward_layers(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
-    float *delta = at.delta[0], *next = at.delta[1];
-    slope_of(context, lane, at.active[last], delta);
+    slope_of(context, lane, at.active[last], at.delta[last % 2]);
     for (int l = last; l > 0; l--) {
-      network_add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
-      network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
-      float *swap = delta;
-      delta = next, next = swap;
+      network_add_gradient(shape, &at, l, at.active[l - 1], LANES, at.delta[l % 2]);
+      network_backward(shape, &at, l, LANES, at.delta[l % 2], LANES, at.delta[(l - 1) % 2], LANES);
     }
-    network_add_gradient(shape, &at, 0, x + lane, x_row, delta);
+    network_add_gradient(shape, &at, 0, x + lane, x_row, at.delta[0]);
   }
   for (int l = 0; l < shape->layers; l++) { /* pack in the order of the parameters */
     const int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
@@ -421,16 +418,14 @@ static void network_weight_slopes(int in, int out, const float *x, size_t x_row,
 void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
                          float *y, float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
-  float *delta = at.delta[0], *next = at.delta[1];
+  const int last = shape->layers - 1;
   ASSERT(shape->width[shape->layers] == 1);
   forward_layers(shape, &at, LANES, x, x_row, y, LANES);
-  for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
-  for (int l = shape->layers - 1; l > 0; l--) {
-    network_weight_slopes(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
+  for (int lane = 0; lane < LANES; lane++) at.delta[last % 2][lane] = 1;
+  for (int l = last; l > 0; l--) {
+    network_weight_slopes(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, at.delta[l % 2],
                           jacobian + (at.weight[l] - parameters) * LANES);
-    network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
-    float *swap = delta;
-    delta = next, next = swap;
+    network_backward(shape, &at, l, LANES, at.delta[l % 2], LANES, at.delta[(l - 1) % 2], LANES);
   }
-  network_weight_slopes(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
+  network_weight_slopes(shape->width[0], shape->width[1], x, x_row, at.delta[0], jacobian);
 }

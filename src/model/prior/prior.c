@@ -17,9 +17,8 @@ const PriorOps *prior_family(int index) {
 }
 
 const PriorOps *prior_find(const char *name) {
-  const PriorOps *family;
-  for (int i = 0; (family = prior_family(i)); i++)
-    if (strcmp(family->name, name) == 0) return family;
+  for (int i = 0; prior_family(i); i++)
+    if (strcmp(prior_name(i), name) == 0) return prior_family(i);
   return NULL;
 }
 
