@@ -153,29 +153,29 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
   return STATUS_OK;
 }
 
-Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
-                   double *likelihood) {
-  SCRATCH_ARENA(scratch);
-  Em em;
-  double reached;
-  TRY(em_create(&scratch, data, plan, mixture->components, &em));
-  mixture_copy_parameters(mixture, &em.now);
-  em.rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)plan->starts};
-  TRY(converge_em(&em, &reached));
-  mixture_copy_parameters(&em.now, mixture);
-  if (likelihood) *likelihood = reached;
-  return STATUS_OK;
-}
-
-Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood) {
+/* Continues from the parameters in `mixture` until EM has converged. */
+static Status em_resume(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood) {
   SCRATCH_ARENA(scratch);
   Em em;
   TRY(em_create(&scratch, data, plan, mixture->components, &em));
   mixture_copy_parameters(mixture, &em.now);
   em.rng = rng;
-  TRY(iterate_em(&em, data->items, likelihood));
+  TRY(converge_em(&em, likelihood));
   mixture_copy_parameters(&em.now, mixture);
   return STATUS_OK;
+}
+
+Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
+                   double *likelihood) {
+  const Rng rng = {.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)plan->starts};
+  double reached;
+  return em_resume(data, plan, rng, mixture, likelihood ? likelihood : &reached);
+}
+
+Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood) {
+  EmPlan one = *plan;
+  one.most_iterations = 1;
+  return em_resume(data, &one, rng, mixture, likelihood);
 }
 
 double em_cost(const EmPlan *plan, double components, double items, double item) {

@@ -24,22 +24,6 @@ static void em_fill_features(int d, int chunk, size_t stride, const double *rest
   }
 }
 
-/* Computes coefficient[C, F], which multiplies the features in log weight_c N(z | c). */
-static void em_fill_coefficients(const Mixture *mixture, double *coefficient) {
-  const size_t d = (size_t)mixture->d;
-  for (size_t c = 0; c < (size_t)mixture->components; c++) {
-    const double *precision = mixture->precision + c * d * d, *information = mixture->information + c * d;
-    double *constant = coefficient++;
-    *constant = mixture->log_norm[c];
-    for (size_t i = 0; i < d; i++) {
-      *constant -= 0.5 * mixture->mean[c * d + i] * information[i];
-      *coefficient++ = information[i];
-    }
-    for (size_t i = 0; i < d; i++)
-      for (size_t j = 0; j <= i; j++) *coefficient++ = (i == j ? -0.5 : -1) * precision[i * d + j];
-  }
-}
-
 /* Multiplies each row of features[F, chunk] by factor[chunk]. */
 SIMD_CLONES
 static void em_scale_features(int rows, int chunk, const double *restrict factor, double *restrict features) {
@@ -58,7 +42,19 @@ static double em_samples_expect(EmData *data, int items, const Mixture *mixture,
   EmSamples *self = (EmSamples *)data;
   const int features = (int)em_features(data->d), components = mixture->components, chunk = self->chunk;
   double top[CHUNK_SAMPLES], total[CHUNK_SAMPLES], sum = 0;
-  em_fill_coefficients(mixture, self->coefficient);
+  /* coefficient[C, F] multiplies the features in log weight_c N(z | c). */
+  double *coefficient = self->coefficient;
+  for (size_t c = 0, d = (size_t)data->d; c < (size_t)components; c++) {
+    const double *precision = mixture->precision + c * d * d, *information = mixture->information + c * d;
+    double *constant = coefficient++;
+    *constant = mixture->log_norm[c];
+    for (size_t i = 0; i < d; i++) {
+      *constant -= 0.5 * mixture->mean[c * d + i] * information[i];
+      *coefficient++ = information[i];
+    }
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j <= i; j++) *coefficient++ = (i == j ? -0.5 : -1) * precision[i * d + j];
+  }
   for (int first = 0; first < items; first += chunk) {
     double own = 0;
     em_fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);

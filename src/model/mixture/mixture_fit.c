@@ -40,41 +40,34 @@ static Status mixture_fit_standardise(Arena *memory, int d, int n, const double 
   return STATUS_OK;
 }
 
-/* Returns the plan for a given number of components. */
-static EmPlan em_plan_given(int starts) {
+/* Returns the plan for a given number of components. For a mixture that only approximates another prior, a
+ * tolerance of a millionth is as good as 1e-8, which takes ten times as long. */
+static EmPlan em_plan_given(int starts, bool roughly) {
   return (EmPlan){.starts = starts,
-                  .finalists = 5,
+                  .finalists = roughly ? 2 : 5,
                   .trial_items = INT_MAX,
                   .trial_iterations = 60,
-                  .most_iterations = 1000,
-                  .tolerance = 1e-8};
-}
-
-/* Returns the plan for a mixture that only approximates another prior: there a tolerance of a millionth is as
- * good as 1e-8, which takes ten times as long. */
-static EmPlan em_plan_rough(int starts) {
-  EmPlan plan = em_plan_given(starts);
-  plan.finalists = 2, plan.most_iterations = 200, plan.tolerance = 1e-6;
-  return plan;
+                  .most_iterations = roughly ? 200 : 1000,
+                  .tolerance = roughly ? 1e-6 : 1e-8};
 }
 
 double mixture_fit_cost(int d, double n, int components, int starts) {
-  const EmPlan plan = em_plan_given(starts);
+  const EmPlan plan = em_plan_given(starts, false);
   return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
 double mixture_fit_roughly_cost(int d, double n, int components, int starts) {
-  const EmPlan plan = em_plan_rough(starts);
+  const EmPlan plan = em_plan_given(starts, true);
   return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
-static Status fit_components(Arena *memory, int d, int n, const double *theta, int components,
-                             const EmPlan *plan, RngKey key, uint32_t run, Mixture *out) {
+static Status fit_components(Arena *memory, int d, int n, const double *theta, int components, EmPlan plan,
+                             RngKey key, uint32_t run, Mixture *out) {
   SCRATCH_ARENA(scratch);
   Standardised samples;
   EmSamples em;
   *out = (Mixture){0};
-  ASSERT(plan->starts >= 1 && components >= 1);
+  ASSERT(plan.starts >= 1 && components >= 1);
   if (n < components)
     return status_set(STATUS_INPUT,
                       "a mixture of %d components needs at least that many samples, but there are %d",
@@ -87,21 +80,19 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
     for (int i = 0; i < d; i++) out->covariance[i * (d + 1)] += EM_FLOOR;
   } else {
     TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &em));
-    TRY(em_fit(memory, &em.data, components, plan, key, run, out, NULL));
+    TRY(em_fit(memory, &em.data, components, &plan, key, run, out, NULL));
   }
   return mixture_transform(out, samples.shift, samples.scale);
 }
 
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out) {
-  const EmPlan plan = em_plan_given(starts);
-  return fit_components(memory, d, n, theta, components, &plan, key, run, out);
+  return fit_components(memory, d, n, theta, components, em_plan_given(starts, false), key, run, out);
 }
 
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
                            RngKey key, uint32_t run, Mixture *out) {
-  const EmPlan plan = em_plan_rough(starts);
-  return fit_components(memory, d, n, theta, components, &plan, key, run, out);
+  return fit_components(memory, d, n, theta, components, em_plan_given(starts, true), key, run, out);
 }
 
 /* Returns the size of the tenths of n samples, which are held out one after another until a thousand samples

@@ -195,23 +195,6 @@ static void network_backward(const NetworkShape *shape, const Layout *at, int l,
                                     .active = l ? at->active[l - 1] : NULL});
 }
 
-/* Does the same for the last layer with a delta of 1 at output i and 0 elsewhere. */
-static void backward_output(const NetworkShape *shape, const Layout *at, int i, int columns, float *out,
-                            size_t out_row) {
-  const int l = shape->layers - 1;
-  float ones[LANES];
-  for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
-  network_product(&(NetworkProduct){.rows = shape->width[l],
-                                    .columns = columns,
-                                    .depth = 1,
-                                    .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
-                                    .a_row = 1,
-                                    .b = ones,
-                                    .c = out,
-                                    .c_row = out_row,
-                                    .active = l ? at->active[l - 1] : NULL});
-}
-
 /* Computes to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
 static void network_transpose(int n, const float *x, size_t x_row, int columns, float *to) {
   int quads = n / 4 * 4;
@@ -269,14 +252,25 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
                       float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   const int last = shape->layers - 1;
+  float ones[LANES];
   ASSERT(lanes % NETWORK_GRAIN == 0);
+  for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = network_lanes_left(lanes, lane);
     forward_layers(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
     for (int i = 0; i < shape->width[last + 1]; i++) {
       float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
       float *delta = last > 0 ? at.delta[last % 2] : row;
-      backward_output(shape, &at, i, columns, delta, last > 0 ? LANES : (size_t)lanes);
+      /* Back through the last layer with a slope of 1 at output i and 0 elsewhere. */
+      network_product(&(NetworkProduct){.rows = shape->width[last],
+                                        .columns = columns,
+                                        .depth = 1,
+                                        .a = at.weight[last] + (size_t)i * (size_t)shape->width[last],
+                                        .a_row = 1,
+                                        .b = ones,
+                                        .c = delta,
+                                        .c_row = last > 0 ? LANES : (size_t)lanes,
+                                        .active = last ? at.active[last - 1] : NULL});
       for (int l = last - 1; l >= 0; l--) {
         float *next = l > 0 ? at.delta[l % 2] : row;
         network_backward(shape, &at, l, columns, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);

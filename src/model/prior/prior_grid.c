@@ -37,17 +37,6 @@ void prior_grid_fill(const Prior *prior, int side, const double low[2], const do
   }
 }
 
-/* Returns the entry of a finest cell: `top` is the largest value of the cell and its eight neighbours, the
- * cell itself on ties. */
-static PriorGridEntry prior_grid_widen_entry(const double *value, uint32_t column, uint32_t row) {
-  const double own = value[row * SIDE + column];
-  PriorGridEntry entry = {.top = own, .mean = own, .column = column, .row = row};
-  for (uint32_t y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
-    for (uint32_t x = column > 0 ? column - 1 : 0; x <= column + 1 && x < SIDE; x++)
-      if (value[y * SIDE + x] > entry.top) entry.top = value[y * SIDE + x], entry.column = x, entry.row = y;
-  return entry;
-}
-
 /* Returns the entry of cell (column, row) of a level, from those of its four quarters; of equal tops it takes
  * the one closest to its centre, in units of finest cells. */
 static PriorGridEntry prior_grid_join_quarters(int level, uint32_t column, uint32_t row,
@@ -83,8 +72,16 @@ Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
   prior_grid_find_box(prior, 0.5, theta, out->low, out->size);
   prior_grid_fill(prior, SIDE, out->low, (double[]){out->size[0] / SIDE, out->size[1] / SIDE}, value);
   for (uint32_t row = 0; row < SIDE; row++)
-    for (uint32_t column = 0; column < SIDE; column++)
-      out->table[prior_grid_cell_index(LEVELS, column, row)] = prior_grid_widen_entry(value, column, row);
+    for (uint32_t column = 0; column < SIDE; column++) {
+      const double own = value[row * SIDE + column];
+      PriorGridEntry entry = {.top = own, .mean = own, .column = column, .row = row};
+      /* `top` is the largest value of the cell and its eight neighbours, the cell itself on ties. */
+      for (uint32_t y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
+        for (uint32_t x = column > 0 ? column - 1 : 0; x <= column + 1 && x < SIDE; x++)
+          if (value[y * SIDE + x] > entry.top)
+            entry.top = value[y * SIDE + x], entry.column = x, entry.row = y;
+      out->table[prior_grid_cell_index(LEVELS, column, row)] = entry;
+    }
   prior->ops->log_density(prior, SAMPLES, theta, density);
   for (int n = 0; n < SAMPLES; n++) { /* raise the bounds of finest cells to the density at samples inside */
     const uint32_t column = (uint32_t)((theta[n] - out->low[0]) / out->size[0] * SIDE),
