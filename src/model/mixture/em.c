@@ -128,6 +128,7 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
   TRY(em_create(&scratch, data, plan, components, &em));
   TRY(mixture_create(memory, data->d, components, out));
   ALLOCATE_ARRAYS(&scratch, plan->starts, trials, reached);
+  /* All starts, on the first items. */
   for (int start = 0; start < plan->starts; start++) {
     TRY(mixture_create(&scratch, data->d, components, &trials[start]));
     em.rng = (Rng){.key = key, .run = run, .round = (uint32_t)(plan->first_start + start)};
@@ -137,6 +138,7 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
     for (int k = 0; k < plan->trial_iterations; k++) TRY(iterate_em(&em, items, &reached[start]));
     mixture_copy_parameters(&em.now, &trials[start]);
   }
+  /* The best of them, with all items. */
   for (int rank = 0; rank < plan->finalists && rank < plan->starts; rank++) {
     int chosen = 0;
     for (int start = 1; start < plan->starts; start++)

@@ -5,19 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Each component needs at least EACH (d + 1) tasks. */
-enum {
-  STEPS = 2,
-  SETTLING = 10,
-  TRIAL_TASKS = 512,
-  NEW_TASKS = 16,
-  NEW_SHARE = 64,
-  RECENT = 32,
-  PSEUDO = 8,
-  EACH = 3,
-  STARTS = 4,
-  BUDGET = 100000 /* tasks times components per update, if there are more than TRIAL_TASKS tasks */
-};
+/* Each component needs at least EACH (d + 1) tasks. If there are more than TRIAL_TASKS tasks, an update
+ * spends at most BUDGET, tasks times components. */
+enum { STEPS = 2, SETTLING = 10, STARTS = 4, TRIAL_TASKS = 512, BUDGET = 100000 };
+enum { NEW_TASKS = 16, NEW_SHARE = 64, RECENT = 32, PSEUDO = 8, EACH = 3 };
 static const double GROWTH = 1.25; /* until fits from new starts are due, or NEW_TASKS if sooner */
 /* Number of tasks credited to the start's Gaussian, in addition to those that it explains. */
 static const double START_TASKS = 1;
