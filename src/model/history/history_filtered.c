@@ -108,7 +108,7 @@ static void history_gather_lanes(int rows, int lanes, const int *run, size_t run
 void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale) {
   const History *history = view->history;
   const int d = history->d, lanes = view->lanes;
-  const size_t runs = (size_t)history->runs, square = (size_t)(d * d);
+  const size_t runs = (size_t)history->runs, square = (size_t)d * (size_t)d;
   const double *block = history_forgotten_block(history, c);
   int run[CHUNK_LANES];
   ASSERT(view->draws == 1 && lanes <= CHUNK_LANES && !view->shift && !view->scale);
@@ -175,7 +175,7 @@ static void history_absorb_clicks(const History *history, int first, int lanes, 
                                   const double *y) {
   Filtered *self = filtered_of(history);
   const int d = history->d, *run = history_latest_runs(history) + first, stride = history->each_round;
-  const size_t runs = (size_t)history->runs, square = (size_t)(d * d);
+  const size_t runs = (size_t)history->runs, square = (size_t)d * (size_t)d;
   double *mean = self->belief + d * d * lanes, *variance = self->own + d * lanes,
          *block = history_forgotten_block(history, c);
   int jitters[CHUNK_LANES] = {0};
