@@ -11,28 +11,6 @@
 
 /* ---- create and destroy */
 
-static Status library_agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
-                                    const char *likelihood, const char *options, uint64_t seed) {
-  SCRATCH_ARENA(memory);
-  self->width = AGENTS_CHUNK;
-  TRY(library_posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
-  self->size = (int)history_state(&self->posterior->history);
-  if (self->size == 0) { /* rows: one agent at a time */
-    thompson_posterior_free(self->posterior);
-    self->width = 1;
-    TRY(library_posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
-  }
-  if (!self->posterior->method->update) return STATUS_OK;
-  const char *names = "";
-  for (int i = 0; sampler_name(i); i++)
-    if (!sampler_find(sampler_name(i))->update)
-      TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
-  return status_set(STATUS_INPUT,
-                    "sampler %s carries a state from observation to observation, which agents cannot keep "
-                    "apart: use a posterior for each agent, or one of %s",
-                    sampler, names);
-}
-
 thompson_status thompson_agents_add(thompson_agents *self, int n) {
   if (n < 0 || n > INT_MAX - self->count) return status_set(STATUS_INPUT, "cannot add %d agents", n);
   const size_t kept = (size_t)self->count, count = kept + (size_t)n, size = (size_t)self->size;
@@ -42,19 +20,39 @@ thompson_status thompson_agents_add(thompson_agents *self, int n) {
   return THOMPSON_OK;
 }
 
+/* Frees agents that could not be finished, for SCOPED (core/arena.h). */
+static void agents_drop(thompson_agents **self) { thompson_agents_free(*self); }
+
 thompson_status thompson_agents_new(const thompson_prior *prior, int n, const char *sampler,
                                     const char *likelihood, const char *options, uint64_t seed,
                                     thompson_agents **out) {
-  thompson_agents *self;
+  SCRATCH_ARENA(memory);
+  SCOPED(thompson_agents *, self, agents_drop);
   *out = NULL;
   NEW(self, 1);
-  Status status = library_agents_create(self, &prior->prior, sampler, likelihood, options, seed);
-  if (status == STATUS_OK) status = thompson_agents_add(self, n);
-  if (status == STATUS_OK)
-    *out = self;
-  else
-    thompson_agents_free(self);
-  return status;
+  self->width = AGENTS_CHUNK;
+  TRY(library_posterior_new(&prior->prior, sampler, likelihood, options, seed, self->width,
+                            &self->posterior));
+  self->size = (int)history_state(&self->posterior->history);
+  if (self->size == 0) { /* rows: one agent at a time */
+    thompson_posterior_free(self->posterior);
+    self->width = 1;
+    TRY(library_posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, &self->posterior));
+  }
+  if (self->posterior->method->update) {
+    const char *names = "";
+    for (int i = 0; sampler_name(i); i++)
+      if (!sampler_find(sampler_name(i))->update)
+        TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
+    return status_set(STATUS_INPUT,
+                      "sampler %s carries a state from observation to observation, which agents cannot keep "
+                      "apart: use a posterior for each agent, or one of %s",
+                      sampler, names);
+  }
+  TRY(thompson_agents_add(self, n));
+  *out = self;
+  self = NULL;
+  return THOMPSON_OK;
 }
 
 void thompson_agents_free(thompson_agents *self) {

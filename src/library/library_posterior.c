@@ -71,14 +71,25 @@ Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
 
 /* ---- create and destroy */
 
-static Status library_posterior_create(thompson_posterior *self, const char *sampler, const char *likelihood,
-                                       const char *text) {
+/* Frees a posterior that could not be finished, for SCOPED (core/arena.h). */
+static void library_drop_posterior(thompson_posterior **self) { thompson_posterior_free(*self); }
+
+Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+                             const char *options, uint64_t seed, int runs, thompson_posterior **out) {
   enum { KEYS = 32 };
   SCRATCH_ARENA(scratch);
-  LibraryOptions options;
+  SCOPED(thompson_posterior *, self, library_drop_posterior);
+  LibraryOptions texts;
   ConfigKey *keys;
   char *end;
-  TRY(sampler_take_auto(self->prior, &sampler));
+  *out = NULL;
+  NEW(self, 1);
+  self->prior = prior;
+  self->d = prior->d;
+  self->runs = runs;
+  self->seed = seed;
+  self->key = rng_key(seed, RNG_AGENT);
+  TRY(sampler_take_auto(prior, &sampler));
   self->method = sampler_find(sampler);
   self->likelihood.ops = likelihood_find(likelihood);
   if (!self->method) return config_unknown_name(STATUS_INPUT, sampler, "a sampler", sampler_name);
@@ -86,15 +97,15 @@ static Status library_posterior_create(thompson_posterior *self, const char *sam
     return config_unknown_name(STATUS_INPUT, likelihood, "a likelihood", likelihood_name);
   /* The noise belongs to the likelihood, the discount to what was learned, and all other options to the rule
    * and the sampler. */
-  TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
-  TRY(library_options(&scratch, text, &options));
-  const char *noise = library_take_option(&options, "noise"),
-             *discount = library_take_option(&options, "discount");
+  TRY(arena_print(&self->memory, &self->text, "%s", options ? options : ""));
+  TRY(library_options(&scratch, options, &texts));
+  const char *noise = library_take_option(&texts, "noise"),
+             *discount = library_take_option(&texts, "discount");
   if (noise && self->likelihood.ops->self_concordance > 0)
     return status_set(STATUS_INPUT,
                       "option noise=%s: noise is for Gaussian rewards; likelihood %s has no noise", noise,
                       self->likelihood.ops->name);
-  self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
+  self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s; allowed: a number from 1e-12 to 1e6", noise);
   self->discount = discount ? strtod(discount, &end) : 1;
@@ -103,36 +114,18 @@ static Status library_posterior_create(thompson_posterior *self, const char *sam
   ALLOCATE(&self->memory, keys, KEYS);
   config_join_keys(rule_keys(), NULL, KEYS, keys);
   config_join_keys(sampler_keys(self->method), NULL, KEYS, keys);
-  TRY(config_options(&self->memory, "options", keys, options.count, options.text, &self->options));
-  const SamplerSetup setup = {.prior = self->prior,
-                              .likelihood = &self->likelihood,
-                              .runs = self->runs,
-                              .draws = 1,
-                              .options = self->options};
+  TRY(config_options(&self->memory, "options", keys, texts.count, texts.text, &self->options));
+  const SamplerSetup setup = {
+      .prior = prior, .likelihood = &self->likelihood, .runs = runs, .draws = 1, .options = self->options};
   TRY(sampler_history(&self->history_memory, self->method, &setup, 1, &self->forgets, &self->history));
   if (!self->forgets) {
     TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
     TRY(history_reserve(&self->history, 0));
   }
-  return library_posterior_begin_sampler(self, 1);
-}
-
-Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
-                             const char *options, uint64_t seed, int runs, thompson_posterior **out) {
-  thompson_posterior *self;
-  *out = NULL;
-  NEW(self, 1);
-  self->prior = prior;
-  self->d = prior->d;
-  self->runs = runs;
-  self->seed = seed;
-  self->key = rng_key(seed, RNG_AGENT);
-  const Status status = library_posterior_create(self, sampler, likelihood, options);
-  if (status == STATUS_OK)
-    *out = self;
-  else
-    thompson_posterior_free(self);
-  return status;
+  TRY(library_posterior_begin_sampler(self, 1));
+  *out = self;
+  self = NULL;
+  return STATUS_OK;
 }
 
 thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
@@ -141,31 +134,25 @@ thompson_status thompson_posterior_new(const thompson_prior *prior, const char *
   return library_posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
 }
 
-/* Copies what `from` has observed, and how much it has drawn. The state of a sampler follows from the
- * observations. */
-static Status library_copy_state(const thompson_posterior *from, thompson_posterior *to) {
-  const int rounds = from->history.rounds;
-  const size_t d = (size_t)from->d;
-  if (rounds > 0 && !from->forgets) {
-    TRY(library_posterior_grow_history(to, rounds));
-    memcpy(to->x, from->x, (size_t)rounds * d * sizeof *to->x);
-    memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
-  }
-  history_gather(&from->history, (int[]){0}, &to->history);
-  to->round = from->round, to->lives = from->lives, to->choices = from->choices,
-  to->fallbacks = from->fallbacks;
-  return library_posterior_begin_sampler(to, from->rule.sampler.setup.draws);
-}
-
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
+  SCOPED(thompson_posterior *, self, library_drop_posterior);
+  const size_t rounds = (size_t)from->history.rounds, d = (size_t)from->d;
+  *out = NULL;
   TRY(library_posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text,
-                            from->seed, 1, out));
-  const Status status = library_copy_state(from, *out);
-  if (status != STATUS_OK) {
-    thompson_posterior_free(*out);
-    *out = NULL;
+                            from->seed, 1, &self));
+  if (rounds > 0 && !from->forgets) {
+    TRY(library_posterior_grow_history(self, (int)rounds));
+    memcpy(self->x, from->x, rounds * d * sizeof *self->x);
+    memcpy(self->y, from->y, rounds * sizeof *self->y);
   }
-  return status;
+  history_gather(&from->history, (int[]){0}, &self->history);
+  self->round = from->round, self->lives = from->lives, self->choices = from->choices;
+  self->fallbacks = from->fallbacks;
+  /* The state of a sampler follows from the observations. */
+  TRY(library_posterior_begin_sampler(self, from->rule.sampler.setup.draws));
+  *out = self;
+  self = NULL;
+  return STATUS_OK;
 }
 
 void thompson_posterior_free(thompson_posterior *self) {

@@ -45,36 +45,6 @@ thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
   return library_finish_prior(status, out);
 }
 
-static Status library_fit_prior(const double *theta, int n, int d, const char *name, const char *text,
-                                thompson_prior *self) {
-  SCRATCH_ARENA(scratch);
-  const PriorOps *family = prior_find(name);
-  LibraryOptions options;
-  PriorFit fit;
-  Samples samples = {.d = d, .n = n};
-  uint64_t seed = 1;
-  if (!family) return status_set(STATUS_INPUT, "'%s' is not a family of priors", name);
-  if (n < 1 || d < 1)
-    return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions; at least 1 of each is needed", n, d);
-  TRY(library_check("theta", (size_t)n * (size_t)d, theta));
-  TRY(library_options(&scratch, text, &options));
-  const char *given = library_take_option(&options, "seed");
-  if (given) {
-    char *end;
-    errno = 0;
-    seed = strtoull(given, &end, 10);
-    if (*given < '0' || *given > '9' || *end || errno != 0 || seed > 1ULL << 53)
-      return status_set(STATUS_INPUT, "option seed=%s; allowed: an integer from 0 to 2^53", given);
-  }
-  TRY(fit_of_options("options", options.count, options.text, seed, &fit));
-  ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
-  io_dataset_transpose(n, d, theta, samples.theta);
-  TRY(io_dataset_check_spread("theta", &samples));
-  TRY(training_samples_contaminate(&fit, &samples));
-  prior_settle(family, &fit, d);
-  return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
-}
-
 static bool library_fit_continues(void *stop, double fraction) {
   (void)fraction;
   return !__atomic_load_n((const volatile int *)stop, __ATOMIC_RELAXED);
@@ -83,10 +53,36 @@ static bool library_fit_continues(void *stop, double fraction) {
 thompson_status thompson_prior_from_theta_until(const double *theta, int n, int d, const char *family,
                                                 const char *options, const volatile int *stop,
                                                 thompson_prior **out) {
+  SCRATCH_ARENA(scratch);
+  const PriorOps *ops = prior_find(family);
+  LibraryOptions texts;
+  PriorFit fit;
+  Samples samples = {.d = d, .n = n};
+  uint64_t seed = 1;
+  *out = NULL;
+  if (!ops) return status_set(STATUS_INPUT, "'%s' is not a family of priors", family);
+  if (n < 1 || d < 1)
+    return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions; at least 1 of each is needed", n, d);
+  TRY(library_check("theta", (size_t)n * (size_t)d, theta));
+  TRY(library_options(&scratch, options, &texts));
+  const char *given = library_take_option(&texts, "seed");
+  if (given) {
+    char *end;
+    errno = 0;
+    seed = strtoull(given, &end, 10);
+    if (*given < '0' || *given > '9' || *end || errno != 0 || seed > 1ULL << 53)
+      return status_set(STATUS_INPUT, "option seed=%s; allowed: an integer from 0 to 2^53", given);
+  }
+  TRY(fit_of_options("options", texts.count, texts.text, seed, &fit));
+  ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
+  io_dataset_transpose(n, d, theta, samples.theta);
+  TRY(io_dataset_check_spread("theta", &samples));
+  TRY(training_samples_contaminate(&fit, &samples));
+  prior_settle(ops, &fit, d);
   TRY(library_prior_new(out));
   const Tick before =
       core_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
-  const Status status = library_fit_prior(theta, n, d, family, options, *out);
+  const Status status = prior_fit(&(*out)->memory, ops, &fit, &samples, &(*out)->prior);
   core_tick_exchange(before);
   return library_finish_prior(status, out);
 }
@@ -96,11 +92,12 @@ thompson_status thompson_prior_from_theta(const double *theta, int n, int d, con
   return thompson_prior_from_theta_until(theta, n, d, family, options, NULL, out);
 }
 
-static Status library_copy_mixture(int c, int d, const double *weight, const double *mean,
-                                   const double *covariance, thompson_prior *self) {
+thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
+                                            const double *covariance, thompson_prior **out) {
   SCRATCH_ARENA(scratch);
   PriorFit defaults;
   Mixture mixture;
+  *out = NULL;
   if (c < 1 || d < 1)
     return status_set(STATUS_INPUT, "%d components in %d dimensions; at least 1 of each is needed", c, d);
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
@@ -110,31 +107,26 @@ static Status library_copy_mixture(int c, int d, const double *weight, const dou
   memcpy(mixture.mean, mean, entries * sizeof *mean);
   memcpy(mixture.covariance, covariance, entries * (size_t)d * sizeof *covariance);
   TRY(mixture_check("mixture", &mixture));
-  return prior_from_mixture(&self->memory, &mixture, &defaults, &self->prior);
-}
-
-thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
-                                            const double *covariance, thompson_prior **out) {
   TRY(library_prior_new(out));
-  return library_finish_prior(library_copy_mixture(c, d, weight, mean, covariance, *out), out);
+  const Status status = prior_from_mixture(&(*out)->memory, &mixture, &defaults, &(*out)->prior);
+  return library_finish_prior(status, out);
 }
 
 thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
                                              thompson_prior **out) {
+  *out = NULL;
+  if (d < 1) return status_set(STATUS_INPUT, "a denoiser in %d dimensions; at least 1 is needed", d);
   TRY(library_prior_new(out));
-  const Status status = d < 1
-                            ? status_set(STATUS_INPUT, "a denoiser in %d dimensions; at least 1 is needed", d)
-                            : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
-  return library_finish_prior(status, out);
+  return library_finish_prior(prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior), out);
 }
 
 thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
                                                   thompson_score_network *network, void *context,
                                                   thompson_prior **out) {
+  *out = NULL;
+  if (d < 1) return status_set(STATUS_INPUT, "a score network in %d dimensions; at least 1 is needed", d);
   TRY(library_prior_new(out));
-  const Status status =
-      d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions; at least 1 is needed", d)
-            : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
+  const Status status = prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
   return library_finish_prior(status, out);
 }
 

@@ -23,8 +23,8 @@ static const struct {
 
 typedef struct {
   const char *kind; /* posterior | agents */
-  const char *sampler, *likelihood, *options;
-  int64_t seed, fallbacks;
+  thompson_arguments arguments;
+  int64_t fallbacks;
   size_t count; /* agents */
   int64_t *counts[COUNTS]; /* [count] */
   size_t size; /* doubles of evidence per agent; 0: observations are kept instead */
@@ -40,10 +40,10 @@ static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior
   TRY(prior_put(prior, file));
   TRY(store_int_attribute(file, "saved_format", SAVED_FORMAT));
   TRY(store_text_attribute(file, NULL, "saved", saved->kind));
-  TRY(store_text_attribute(file, NULL, "sampler", saved->sampler));
-  TRY(store_text_attribute(file, NULL, "likelihood", saved->likelihood));
-  TRY(store_text_attribute(file, NULL, "options", saved->options));
-  TRY(store_int_attribute(file, "seed", saved->seed));
+  TRY(store_text_attribute(file, NULL, "sampler", saved->arguments.sampler));
+  TRY(store_text_attribute(file, NULL, "likelihood", saved->arguments.likelihood));
+  TRY(store_text_attribute(file, NULL, "options", saved->arguments.options));
+  TRY(store_int_attribute(file, "seed", (int64_t)saved->arguments.seed));
   TRY(store_int_attribute(file, "fallbacks", saved->fallbacks));
   if (saved->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "agent", saved->count, &agent));
@@ -73,23 +73,14 @@ static Status library_write_saved(const char *path, const Saved *saved, const th
   return status;
 }
 
-static Saved library_saved_head(const char *kind, const thompson_posterior *posterior) {
-  return (Saved){.kind = kind,
-                 .sampler = posterior->method->name,
-                 .likelihood = posterior->likelihood.ops->name,
-                 .options = posterior->text,
-                 .seed = (int64_t)posterior->seed,
-                 .fallbacks = posterior->fallbacks};
-}
-
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
   SCRATCH_ARENA(memory);
-  Saved saved = library_saved_head("posterior", self);
+  Saved saved = {.kind = "posterior", .fallbacks = self->fallbacks, .count = 1, .x = self->x, .y = self->y};
   int64_t values[COUNTS] = {[OBSERVATIONS] = self->history.rounds,
                             [CHOICES] = self->choices,
                             [ROUND] = self->round,
                             [LIVES] = self->lives};
-  saved.count = 1, saved.x = self->x, saved.y = self->y;
+  thompson_posterior_arguments(self, &saved.arguments);
   saved.rows = (size_t)thompson_observation_count(self);
   for (int i = 0; i < COUNTS; i++) saved.counts[i] = &values[i];
   if (self->forgets) { /* it does not keep its observations */
@@ -106,31 +97,29 @@ static Status library_allocate_rows(Arena *memory, Saved *saved, int d) {
   return STATUS_OK;
 }
 
-/* Gathers what the agents have learned; evidence is not copied. */
-static Status library_gather_agents(Arena *memory, const thompson_agents *self, Saved *saved) {
-  const size_t d = (size_t)self->posterior->d;
-  saved->count = (size_t)self->count, saved->size = (size_t)self->size, saved->evidence = self->evidence;
-  for (int i = 0; i < COUNTS; i++) ALLOCATE(memory, saved->counts[i], saved->count);
-  for (int i = 0; i < self->count; i++) {
-    const Agent *agent = &self->agent[i];
-    saved->counts[OBSERVATIONS][i] = agent->observations, saved->counts[CHOICES][i] = agent->choices;
-    saved->counts[ROUND][i] = agent->round;
-    saved->rows += saved->size > 0 ? 0 : (size_t)agent->observations;
-  }
-  TRY(library_allocate_rows(memory, saved, self->posterior->d));
-  for (size_t i = 0, row = 0; i < saved->count && saved->size == 0; i++)
-    for (int l = 0; l < self->agent[i].observations; l++, row++) {
-      const double *from = self->agent[i].rows + (size_t)l * (d + 1);
-      memcpy(saved->x + row * d, from, d * sizeof *from);
-      saved->y[row] = from[d];
-    }
-  return STATUS_OK;
-}
-
 thompson_status thompson_agents_save(const thompson_agents *self, const char *path) {
   SCRATCH_ARENA(memory);
-  Saved saved = library_saved_head("agents", self->posterior);
-  TRY(library_gather_agents(&memory, self, &saved));
+  const size_t d = (size_t)self->posterior->d;
+  Saved saved = {.kind = "agents",
+                 .fallbacks = self->posterior->fallbacks,
+                 .count = (size_t)self->count,
+                 .size = (size_t)self->size,
+                 .evidence = self->evidence};
+  thompson_agents_arguments(self, &saved.arguments);
+  for (int i = 0; i < COUNTS; i++) ALLOCATE(&memory, saved.counts[i], saved.count);
+  for (int i = 0; i < self->count; i++) {
+    const Agent *agent = &self->agent[i];
+    saved.counts[OBSERVATIONS][i] = agent->observations, saved.counts[CHOICES][i] = agent->choices;
+    saved.counts[ROUND][i] = agent->round;
+    saved.rows += saved.size > 0 ? 0 : (size_t)agent->observations;
+  }
+  TRY(library_allocate_rows(&memory, &saved, (int)d));
+  for (size_t i = 0, row = 0; i < saved.count && saved.size == 0; i++)
+    for (int l = 0; l < self->agent[i].observations; l++, row++) {
+      const double *from = self->agent[i].rows + (size_t)l * (d + 1);
+      memcpy(saved.x + row * d, from, d * sizeof *from);
+      saved.y[row] = from[d];
+    }
   return library_write_saved(path, &saved, self->posterior);
 }
 
@@ -149,7 +138,7 @@ static Status library_get_text(StoreFile *file, Arena *memory, const char *name,
 }
 
 static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
-  int64_t format;
+  int64_t format, seed;
   const char *kind;
   if (!store_has_attribute(file, "saved_format"))
     return status_set(STATUS_INPUT, "%s has no saved %s: it lacks the attribute 'saved_format'",
@@ -163,11 +152,13 @@ static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
   if (strcmp(kind, saved->kind) != 0)
     return status_set(STATUS_INPUT, "%s does not hold a saved %s, but a saved %s", store_path(file),
                       saved->kind, kind);
-  TRY(library_get_text(file, memory, "sampler", &saved->sampler));
-  TRY(library_get_text(file, memory, "likelihood", &saved->likelihood));
-  TRY(library_get_text(file, memory, "options", &saved->options));
+  TRY(library_get_text(file, memory, "sampler", &saved->arguments.sampler));
+  TRY(library_get_text(file, memory, "likelihood", &saved->arguments.likelihood));
+  TRY(library_get_text(file, memory, "options", &saved->arguments.options));
   TRY(store_get_int_attribute(file, "fallbacks", &saved->fallbacks));
-  return store_get_int_attribute(file, "seed", &saved->seed);
+  TRY(store_get_int_attribute(file, "seed", &seed));
+  saved->arguments.seed = (uint64_t)seed;
+  return STATUS_OK;
 }
 
 static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
@@ -220,9 +211,9 @@ static Status library_read_saved(const char *path, Arena *memory, thompson_prior
 /* Creates a posterior in the state that was saved. */
 static Status library_restore_posterior(const Saved *saved, const thompson_prior *prior,
                                         thompson_posterior **out) {
+  const thompson_arguments *given = &saved->arguments;
   if (saved->count != 1) return status_set(STATUS_INPUT, "it does not hold exactly one posterior");
-  TRY(library_posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options,
-                            (uint64_t)saved->seed, 1, out));
+  TRY(thompson_posterior_new(prior, given->sampler, given->likelihood, given->options, given->seed, out));
   thompson_posterior *self = *out;
   if (saved->size != (self->forgets ? history_state(&self->history) : 0))
     return status_set(STATUS_INPUT, "its evidence does not match its options");
@@ -241,8 +232,9 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
 /* Creates agents in the state that was saved. */
 static Status library_restore_agents(const Saved *saved, const thompson_prior *prior, thompson_agents **out) {
   const size_t d = (size_t)prior->prior.d;
-  TRY(thompson_agents_new(prior, (int)saved->count, saved->sampler, saved->likelihood, saved->options,
-                          (uint64_t)saved->seed, out));
+  const thompson_arguments *given = &saved->arguments;
+  TRY(thompson_agents_new(prior, (int)saved->count, given->sampler, given->likelihood, given->options,
+                          given->seed, out));
   thompson_agents *self = *out;
   if (saved->count > 0 && (size_t)self->size != saved->size)
     return status_set(STATUS_INPUT, "its evidence does not match its likelihood");
