@@ -58,12 +58,11 @@ static void app_score_destroy_packs(Packs *packs) {
 }
 
 static Status list_json(const Packs *packs) {
-  json_t *list = json_array();
+  json_auto_t *list = json_array();
   for (int i = 0; i < packs->count; i++) {
     const Pack *pack = &packs->packs[i];
     char digest[DIGEST_SIZE];
-    const Status status = study_pack_digest(pack, digest);
-    if (status != STATUS_OK) return json_decref(list), status;
+    TRY(study_pack_digest(pack, digest));
     json_t *observations = json_array();
     for (int g = 0; g < pack->groups; g++)
       json_array_append_new(observations, json_integer(pack->group[g].observations));
@@ -75,7 +74,7 @@ static Status list_json(const Packs *packs) {
                         observations, "draws", pack->draws, "metric", score_metric(pack), "exact",
                         score_exact(pack), "pack", PACK_NAME, "sha256", digest));
   }
-  return app_print_json(list, 6);
+  return app_print_json(json_incref(list), 6);
 }
 
 static Status list_text(const Packs *packs) {
@@ -87,17 +86,6 @@ static Status list_text(const Packs *packs) {
            pack->problem.likelihood.ops->name, pack->histories, pack->draws, score_metric(pack),
            pack->summary, score_exact(pack));
   }
-  return STATUS_OK;
-}
-
-static Status export_problems(const char *directory, const Packs *packs) {
-  TRY(app_score_files_folder(directory));
-  TRY(app_score_files_write_readme(directory, packs->count, packs->packs));
-  for (int i = 0; i < packs->count; i++) {
-    TRY(app_score_files_export(&packs->packs[i], directory));
-    printf("%s/%s: %d histories\n", directory, packs->packs[i].name, packs->packs[i].histories);
-  }
-  printf("%s/README.md says what to draw\n", directory);
   return STATUS_OK;
 }
 
@@ -243,7 +231,16 @@ static Status score_work(void) {
     TRY(study_pack_create(&memory, arguments.problem ? arguments.problem : study_pack_name(i),
                           &packs.packs[i]));
   }
-  if (arguments.export) return export_problems(arguments.export, &packs);
+  if (arguments.export) {
+    TRY(app_score_files_folder(arguments.export));
+    TRY(app_score_files_write_readme(arguments.export, packs.count, packs.packs));
+    for (int i = 0; i < packs.count; i++) {
+      TRY(app_score_files_export(&packs.packs[i], arguments.export));
+      printf("%s/%s: %d histories\n", arguments.export, packs.packs[i].name, packs.packs[i].histories);
+    }
+    printf("%s/README.md says what to draw\n", arguments.export);
+    return STATUS_OK;
+  }
   if (arguments.draws) {
     TRY(app_score_files_read_draws(&memory, packs.packs, arguments.draws, &theta));
     TRY(score_draws(&memory, packs.packs, theta, &score));
