@@ -105,7 +105,8 @@ static error_t app_take_argument(int key, char *text, struct argp_state *state) 
 
 void app_parse(const AppVerb *verb, int argc, char **argv) {
   static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
-  struct argp_option options[24] = {{0}};
+  enum { MOST_OPTIONS = 24 };
+  struct argp_option options[MOST_OPTIONS + 1] = {{0}};
   const char *rank = NULL; /* as the launcher says, before MPI is started; NULL: there is no launcher */
   for (int i = 0; variables[i] && !rank; i++) rank = getenv(variables[i]);
   const bool first = !rank || strcmp(rank, "0") == 0;
@@ -115,9 +116,11 @@ void app_parse(const AppVerb *verb, int argc, char **argv) {
     manual_verb(verb, argv[0]);
     exit(EXIT_SUCCESS);
   }
-  for (const AppOption *o = verb->options; o->name; o++)
+  for (const AppOption *o = verb->options; o->name; o++) {
+    ASSERT(o - verb->options < MOST_OPTIONS);
     options[o - verb->options] = (struct argp_option){
         .name = o->name, .key = app_option_key(verb, o), .arg = o->value, .doc = o->help};
+  }
   const struct argp argp = {.options = options,
                             .parser = app_take_argument,
                             .args_doc = verb->usage,

@@ -108,15 +108,15 @@ static void app_schema_put_key(json_t *root, const ConfigKey *key, json_t *schem
   free(section);
 }
 
-static json_t *app_policies_schema(const ConfigSchema *study) {
+static json_t *app_policies_schema(void) {
   json_t *choices = json_array(), *names = json_array();
-  for (int p = 0; study->policy_name(p); p++) {
-    const char *name = study->policy_name(p);
+  for (int p = 0; study_schema.policy_name(p); p++) {
+    const char *name = study_schema.policy_name(p);
     json_t *object = closed_mapping_json();
     json_array_append_new(names, json_string(name));
     app_keys_json_put(object, "name", json_pack("{s:s}", "const", name));
     app_keys_json_put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
-    for (const ConfigKey *key = study->policy_keys(name); key && key->name; key++)
+    for (const ConfigKey *key = study_schema.policy_keys(name); key && key->name; key++)
       app_keys_json_put(object, key->name, value_schema(key));
     json_object_set_new(object, "required", json_pack("[s]", "name"));
     json_array_append_new(choices, object);
@@ -127,9 +127,9 @@ static json_t *app_policies_schema(const ConfigSchema *study) {
 }
 
 /* Makes the schema of study files, including the names of policies and their options. */
-static json_t *app_keys_schema(const ConfigSchema *study) {
+static json_t *app_keys_schema(void) {
   json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
-  for (const ConfigKey *key = study->keys; key->name; key++) {
+  for (const ConfigKey *key = study_schema.keys; key->name; key++) {
     app_schema_put_key(root, key, value_schema(key));
     if (!key->fixed && key->type != KEY_INTS && key->type != KEY_WORDS)
       app_schema_put_key(
@@ -137,7 +137,7 @@ static json_t *app_keys_schema(const ConfigSchema *study) {
           json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1));
   }
   app_keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
-  app_keys_json_put(root, "policies", app_policies_schema(study));
+  app_keys_json_put(root, "policies", app_policies_schema());
   app_keys_json_put(root, "sweep", sweep);
   json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   json_object_set_new(root, "title", json_string("a thompson study file"));
@@ -350,7 +350,7 @@ static void list_take(struct argp_state *state, const char *text) {
 }
 
 static json_t *app_list_json(void) {
-  if (arguments.schema) return app_keys_schema(&study_schema);
+  if (arguments.schema) return app_keys_schema();
   if (arguments.name) return json_of_name(arguments.name);
   if (arguments.keys) return app_keys_json(study_keys);
   if (arguments.family >= 0) return json_of_family(arguments.family);

@@ -142,16 +142,6 @@ static Status plan_calibrate(const char *text, const Study *whole, Speed *speed)
 
 /* ---- the plan */
 
-/* Returns a description of how the matrices of a setting are stored; empty if each draw has its own. */
-static const char *plan_describe_matrices(const Config *setting) {
-  if (!problem_is_large(setting)) return "";
-  return problem_is_distributed(setting)
-             ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK on a single "
-               "rank), as d is at least linear_algebra.distributed_from"
-             : ": matrices shared by all draws, on one rank (LAPACK), as d is below "
-               "linear_algebra.distributed_from";
-}
-
 static Status plan_print_json(const Study *study, const Speed *speed, const Estimate *estimate) {
   const StudyFile *file = study->file;
   json_t *settings = json_array(), *policies = json_array(), *seconds = json_object();
@@ -189,7 +179,13 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
            runs->target);
   }
   for (int s = 0; s < file->setting_count; s++)
-    printf("#   %s%s\n", file->setting_labels[s], plan_describe_matrices(file->settings[s]));
+    printf("#   %s%s\n", file->setting_labels[s],
+           !problem_is_large(file->settings[s]) ? "" /* each draw has its own matrices */
+           : problem_is_distributed(file->settings[s])
+               ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK on a single "
+                 "rank), as d is at least linear_algebra.distributed_from"
+               : ": matrices shared by all draws, on one rank (LAPACK), as d is below "
+                 "linear_algebra.distributed_from");
   if (speed->measured) printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
   for (int p = 0; p < file->policy_count && speed->measured; p++)
     printf("#   %s %.3g\n", file->policies[p].label, app_plan_estimate_run(study, speed, 0, p));

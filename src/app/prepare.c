@@ -161,20 +161,6 @@ static Status prepare_movielens_theta(Arena *memory, Movielens *work) {
   return STATUS_OK;
 }
 
-static void prepare_movielens_print_summary(const Movielens *work) {
-  const Ratings *ratings = &work->ratings;
-  const Factorisation *result = &work->result;
-  printf("%s: %lld ratings of %d movies by %d users, mean %.6f\n", arguments.output,
-         (long long)ratings->count, ratings->items, ratings->users, result->mean);
-  printf("  root mean squared error: mean rating alone %.4f, factorisation of rank %d %.4f (%d sweeps, ridge "
-         "%g)\n",
-         work->baseline, result->d, result->rmse[result->sweeps - 1], result->sweeps, work->setup.ridge);
-  printf("  noise, from the residuals: %.4f\n", result->rmse[result->sweeps - 1]);
-  if (work->held_out.users > 0)
-    printf("  %d more users are held out, with %lld ratings of these movies\n", work->held_out.users,
-           (long long)work->held_out.count);
-}
-
 static void prepare_movielens_destroy(Movielens *work) {
   ratings_free(&work->ratings);
   ratings_free(&work->held_out);
@@ -214,7 +200,15 @@ static Status prepare_movielens(void) {
   TRY(embedding_create(arguments.output, "embedding of ratings by alternating least squares", &embedding,
                        axes, &file));
   TRY(store_finish(file, prepare_movielens_add_details(file, &work, axes)));
-  prepare_movielens_print_summary(&work);
+  printf("%s: %lld ratings of %d movies by %d users, mean %.6f\n", arguments.output,
+         (long long)work.ratings.count, work.ratings.items, work.ratings.users, result->mean);
+  printf("  root mean squared error: mean rating alone %.4f, factorisation of rank %d %.4f (%d sweeps, ridge "
+         "%g)\n",
+         work.baseline, result->d, embedding.noise, result->sweeps, work.setup.ridge);
+  printf("  noise, from the residuals: %.4f\n", embedding.noise);
+  if (users)
+    printf("  %d more users are held out, with %lld ratings of these movies\n", work.held_out.users,
+           (long long)work.held_out.count);
   return STATUS_OK;
 }
 

@@ -134,11 +134,6 @@ static Status app_train_from_study(Arena *memory, Training *out) {
   return study_fit_data_create_alone(memory, setting, &out->belief, &problem, &out->source);
 }
 
-static Likelihood app_train_likelihood(void) {
-  return (Likelihood){.ops = arguments.likelihood ? arguments.likelihood : likelihood_find("gaussian"),
-                      .noise = arguments.sigma > 0 ? arguments.sigma : 1};
-}
-
 /* Takes the samples from the user's file, and the options of the fit from --option. */
 static Status app_train_from_file(Arena *memory, Training *out) {
   Samples *samples;
@@ -150,7 +145,6 @@ static Status app_train_from_file(Arena *memory, Training *out) {
   out->source = (FitSource){.samples = samples};
   prior_settle(arguments.family, &out->belief.fit, samples->d);
   if (arguments.sizes == 0) arguments.sizes = CANDIDATE_SIZES; /* the defaults */
-  out->belief.likelihood = app_train_likelihood();
   return STATUS_OK;
 }
 
@@ -208,9 +202,8 @@ static Status train_choose_family(Training *out, const PriorOps **family) {
 static Status train_on_logs(Arena *memory, Training *out) {
   const bool first = parallel_rank() == 0;
   const PriorOps *family = arguments.family;
-  Likelihood *likelihood = &out->belief.likelihood;
+  const Likelihood *likelihood = &out->belief.likelihood;
   Logs *logs = &out->logs;
-  *likelihood = app_train_likelihood();
   out->source = (FitSource){.logs = logs};
   TRY(arena_print(memory, &out->partial, "%s.partial", arguments.output));
   reading = progress_begin(PROGRESS_AUTO, "reading logs, MB");
@@ -232,13 +225,18 @@ static Status train_on_logs(Arena *memory, Training *out) {
 
 /* ---- the verb */
 
-/* Says what was learned, and warns if the prior follows single tasks or failed its own check. */
-static void train_report(const Training *training) {
+/* Saves the prior, says what was learned, and warns if the prior follows single tasks or failed its own
+ * check. */
+static Status train_save_and_report(const Training *training) {
   enum { ENOUGH = 10 /* tasks per component */ };
+  const bool automatic = arguments.family == &prior_auto;
   const Prior *prior = &training->prior;
   const Logs *logs = training->source.logs;
   const LogsLearned *learned = &training->learned;
   const int tasks = logs ? logs->tasks : training->source.samples->n;
+  TRY(automatic ? auto_save(&training->choice, prior, arguments.output)
+                : prior_save(prior, arguments.output));
+  if (arguments.logs) TRY(parallel_logs_done(training->partial));
   printf("%s: %s prior in %d dimensions from ", arguments.output, prior->ops->name, prior->d);
   if (arguments.logs)
     printf("%lld observations of %d tasks%s", (long long)logs->observations, tasks,
@@ -259,21 +257,15 @@ static void train_report(const Training *training) {
             "single tasks, and a posterior under it may be far too certain\n",
             tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
   if (!arguments.logs && prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
-}
-
-static Status train_save_and_report(const Training *training) {
-  const bool automatic = arguments.family == &prior_auto;
-  TRY(automatic ? auto_save(&training->choice, &training->prior, arguments.output)
-                : prior_save(&training->prior, arguments.output));
-  if (arguments.logs) TRY(parallel_logs_done(training->partial));
-  train_report(training);
   if (automatic) auto_report(&training->choice, stdout);
   return STATUS_OK;
 }
 
 static Status train_prior(void) {
   SCRATCH_ARENA(memory);
-  Training training = {.partial = NULL};
+  Training training = {
+      .belief.likelihood = {.ops = arguments.likelihood ? arguments.likelihood : likelihood_find("gaussian"),
+                            .noise = arguments.sigma > 0 ? arguments.sigma : 1}};
   TRY(app_try_output(arguments.output));
   TRY(parallel_agree((arguments.logs ? train_on_logs : train_on_samples)(&memory, &training)));
   return parallel_agree(parallel_rank() == 0 ? train_save_and_report(&training) : STATUS_OK);

@@ -1,11 +1,16 @@
+/* What all files of the library share, and its priors: from files, samples and arrays. */
 #include "library/library.h"
-
+#include "core/core_tick.h"
 #include "io/csv_fields.h"
 #include "io/version.h"
+#include "model/prior/fit_keys.h"
+#include "model/prior/training_samples.h"
 
+#include <errno.h>
 #include <math.h>
 #include <netcdf.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *thompson_version(void) { return VERSION_NUMBER; }
@@ -71,4 +76,162 @@ LibraryFiles library_enter_files(void) {
 void library_leave_files(LibraryFiles before) {
   H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
   pthread_mutex_unlock(&files);
+}
+
+/* ---- priors */
+
+Status library_prior_new(thompson_prior **out) {
+  *out = NULL;
+  NEW(*out, 1);
+  return STATUS_OK;
+}
+
+void library_prior_share(thompson_prior *self) {
+  pthread_mutexattr_t attributes;
+  if (self->prior.turn) return;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE); /* some samplers contain another */
+  pthread_mutex_init(&self->turn, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  self->prior.turn = &self->turn;
+}
+
+thompson_status library_finish_prior(Status status, thompson_prior **out) {
+  if (status == STATUS_OK) {
+    library_prior_share(*out);
+  } else {
+    thompson_prior_close(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
+  PriorFit defaults;
+  TRY(library_prior_new(out));
+  const LibraryFiles before = library_enter_files();
+  Status status = fit_of_options("defaults", 0, NULL, 1, &defaults);
+  if (status == STATUS_OK) status = prior_load(&(*out)->memory, path, &defaults, &(*out)->prior);
+  library_leave_files(before);
+  return library_finish_prior(status, out);
+}
+
+static bool library_fit_continues(void *stop, double fraction) {
+  (void)fraction;
+  return !__atomic_load_n((const volatile int *)stop, __ATOMIC_RELAXED);
+}
+
+thompson_status thompson_prior_from_theta_until(const double *theta, int n, int d, const char *family,
+                                                const char *options, const volatile int *stop,
+                                                thompson_prior **out) {
+  SCRATCH_ARENA(scratch);
+  const PriorOps *ops = prior_find(family);
+  LibraryOptions texts;
+  PriorFit fit;
+  Samples samples = {.d = d, .n = n};
+  uint64_t seed = 1;
+  *out = NULL;
+  if (!ops) return status_set(STATUS_INPUT, "'%s' is not a family of priors", family);
+  if (n < 1 || d < 1)
+    return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions; at least 1 of each is needed", n, d);
+  TRY(library_check("theta", (size_t)n * (size_t)d, theta));
+  TRY(library_options(&scratch, options, &texts));
+  const char *given = library_take_option(&texts, "seed");
+  if (given) {
+    char *end;
+    errno = 0;
+    seed = strtoull(given, &end, 10);
+    if (*given < '0' || *given > '9' || *end || errno != 0 || seed > 1ULL << 53)
+      return status_set(STATUS_INPUT, "option seed=%s; allowed: an integer from 0 to 2^53", given);
+  }
+  TRY(fit_of_options("options", texts.count, texts.text, seed, &fit));
+  ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
+  io_dataset_transpose(n, d, theta, samples.theta);
+  TRY(io_dataset_check_spread("theta", &samples));
+  TRY(training_samples_contaminate(&fit, &samples));
+  prior_settle(ops, &fit, d);
+  TRY(library_prior_new(out));
+  const Tick before =
+      core_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
+  const Status status = prior_fit(&(*out)->memory, ops, &fit, &samples, &(*out)->prior);
+  core_tick_exchange(before);
+  return library_finish_prior(status, out);
+}
+
+thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
+                                          const char *options, thompson_prior **out) {
+  return thompson_prior_from_theta_until(theta, n, d, family, options, NULL, out);
+}
+
+thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
+                                            const double *covariance, thompson_prior **out) {
+  SCRATCH_ARENA(scratch);
+  PriorFit defaults;
+  Mixture mixture;
+  *out = NULL;
+  if (c < 1 || d < 1)
+    return status_set(STATUS_INPUT, "%d components in %d dimensions; at least 1 of each is needed", c, d);
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  TRY(mixture_create(&scratch, d, c, &mixture));
+  const size_t entries = (size_t)c * (size_t)d;
+  memcpy(mixture.weight, weight, (size_t)c * sizeof *weight);
+  memcpy(mixture.mean, mean, entries * sizeof *mean);
+  memcpy(mixture.covariance, covariance, entries * (size_t)d * sizeof *covariance);
+  TRY(mixture_check("mixture", &mixture));
+  TRY(library_prior_new(out));
+  const Status status = prior_from_mixture(&(*out)->memory, &mixture, &defaults, &(*out)->prior);
+  return library_finish_prior(status, out);
+}
+
+thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
+                                             thompson_prior **out) {
+  *out = NULL;
+  if (d < 1) return status_set(STATUS_INPUT, "a denoiser in %d dimensions; at least 1 is needed", d);
+  TRY(library_prior_new(out));
+  return library_finish_prior(prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior), out);
+}
+
+thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
+                                                  thompson_score_network *network, void *context,
+                                                  thompson_prior **out) {
+  *out = NULL;
+  if (d < 1) return status_set(STATUS_INPUT, "a score network in %d dimensions; at least 1 is needed", d);
+  TRY(library_prior_new(out));
+  const Status status = prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
+  return library_finish_prior(status, out);
+}
+
+thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
+  const LibraryFiles before = library_enter_files();
+  Status status = prior_save(&self->prior, path);
+  library_leave_files(before);
+  return status;
+}
+
+thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
+  SCRATCH_ARENA(scratch);
+  const Prior *prior = &self->prior;
+  if (m < 1) return status_set(STATUS_INPUT, "%d samples requested; at least 1 is needed", m);
+  RngLanes rng = {.key = rng_key(seed, RNG_UNCONDITIONAL), .draws = (uint32_t)m, .lanes = (uint32_t)m};
+  const size_t d = (size_t)prior->d;
+  double *lanes; /* [d, m] */
+  ALLOCATE(&scratch, lanes, d * (size_t)m);
+  pthread_mutex_lock(prior->turn);
+  prior->ops->sample(prior, &rng, lanes);
+  pthread_mutex_unlock(prior->turn);
+  io_dataset_transpose(prior->d, m, lanes, theta);
+  return THOMPSON_OK;
+}
+
+int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }
+
+const char *thompson_prior_doubt(const thompson_prior *self) { return prior_doubt(&self->prior); }
+
+const char *thompson_prior_family(const thompson_prior *self) { return self->prior.ops->name; }
+
+void thompson_prior_close(thompson_prior *self) {
+  if (!self) return;
+  if (self->prior.turn) pthread_mutex_destroy(&self->turn);
+  arena_free(&self->memory);
+  free(self);
 }
