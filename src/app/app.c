@@ -217,10 +217,8 @@ enum { TABLE_POINTS = 8 /* with more points only the last one is printed, not al
 
 int app_label_width(const StudyFile *file) {
   int widest = 6;
-  for (int p = 0; p < file->policy_count; p++) {
-    int width = (int)strlen(file->policies[p].label);
-    if (width > widest) widest = width;
-  }
+  for (int p = 0; p < file->policy_count; p++)
+    widest = (int)fmax(widest, (double)strlen(file->policies[p].label));
   return widest;
 }
 

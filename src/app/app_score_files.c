@@ -15,18 +15,6 @@ static Status app_score_make_folder(const char *path) {
   return status_set(STATUS_FILE, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
-Status app_score_files_folder(const char *directory) {
-  DIR *folder = opendir(directory);
-  if (!folder && errno == ENOENT) return app_score_make_folder(directory);
-  if (!folder) return status_set(STATUS_FILE, "cannot read the folder %s: %s", directory, strerror(errno));
-  bool empty = true;
-  for (const struct dirent *entry; empty && (entry = readdir(folder));)
-    empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-  closedir(folder);
-  if (empty) return STATUS_OK;
-  return status_set(STATUS_FILE, "%s is not empty; an export needs a new or empty folder", directory);
-}
-
 /* ---- text files */
 
 typedef struct {
@@ -81,8 +69,18 @@ static const char README[] =
     "| problem | d | likelihood | noise | histories | draws | what it is |\n"
     "|---|---|---|---|---|---|---|\n";
 
-Status app_score_files_write_readme(const char *directory, int count, const Pack *packs) {
+Status app_score_files_folder(const char *directory, int count, const Pack *packs) {
   Text text;
+  bool empty = true;
+  DIR *folder = opendir(directory);
+  if (!folder && errno != ENOENT)
+    return status_set(STATUS_FILE, "cannot read the folder %s: %s", directory, strerror(errno));
+  if (!folder) TRY(app_score_make_folder(directory));
+  for (const struct dirent *entry; folder && empty && (entry = readdir(folder));)
+    empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+  if (folder) closedir(folder);
+  if (!empty)
+    return status_set(STATUS_FILE, "%s is not empty; an export needs a new or empty folder", directory);
   TRY(app_score_text_begin(&text));
   fprintf(text.out, README, provenance_source());
   for (int i = 0; i < count; i++)

@@ -137,7 +137,8 @@ static Status library_get_text(StoreFile *file, Arena *memory, const char *name,
   return status;
 }
 
-static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
+static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
+  PriorFit defaults;
   int64_t format, seed;
   const char *kind;
   if (!store_has_attribute(file, "saved_format"))
@@ -158,12 +159,6 @@ static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
   TRY(store_get_int_attribute(file, "fallbacks", &saved->fallbacks));
   TRY(store_get_int_attribute(file, "seed", &seed));
   saved->arguments.seed = (uint64_t)seed;
-  return STATUS_OK;
-}
-
-static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
-  PriorFit defaults;
-  TRY(library_get_head(file, memory, saved));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_get(&prior->memory, file, &defaults, &prior->prior));
   if (!store_has_dimension(file, "agent")) return STATUS_OK;
