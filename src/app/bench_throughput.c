@@ -60,7 +60,7 @@ static void bench_meter_stop(Meter *meter) {
 /* A prior that counts the work of its networks: what a sampler asks of a learned reverse chain, in operations
  * of the networks' matrix products and in bytes of their weights. */
 typedef struct {
-  Prior prior; /* to be used instead of the original */
+  Prior prior; /* with this chain */
   /* Since they were last set to 0: two floating-point operations for each weight and lane of an evaluation,
    * and the same again for a product with the Jacobian; the weights once per call. */
   double flops, bytes;
@@ -95,26 +95,24 @@ static void bench_counted_jacobian(const Chain *chain, int t, int lanes, const d
   inner->noise_jacobian(inner, t, lanes, s, eps, jacobian);
 }
 
-/* Begins to count the work of `prior`'s networks, which have this shape; NULL: it has none, and nothing is
- * counted. `prior` is not owned, and *out must stay where it is. */
-static void bench_counted_begin(const Prior *prior, const NetworkShape *shape, Counted *out) {
-  *out = (Counted){.prior = *prior, .inner = prior->chain};
-  if (!shape || !prior->chain) return;
+/* Begins to count the work of self->prior's networks, which have this shape. *self must stay where it is. */
+static void bench_counted_begin(Counted *self, const NetworkShape *shape) {
   const double last = 2.0 * shape->width[shape->layers - 1] * shape->width[shape->layers];
-  for (int l = 0; l < shape->layers; l++) out->forward += 2.0 * shape->width[l] * shape->width[l + 1];
-  out->jacobian = shape->width[shape->layers] *
-                  (out->forward - last); /* the rows begin as those of the last layer's matrix */
-  out->weights = (double)network_parameters(shape) * sizeof(float);
-  out->chain = *prior->chain;
-  out->chain.noise = bench_counted_noise;
-  out->chain.noise_vjp = bench_counted_vjp;
-  if (prior->chain->noise_jacobian) out->chain.noise_jacobian = bench_counted_jacobian;
-  out->prior.chain = &out->chain;
+  for (int l = 0; l < shape->layers; l++) self->forward += 2.0 * shape->width[l] * shape->width[l + 1];
+  self->jacobian = shape->width[shape->layers] *
+                   (self->forward - last); /* the rows begin as those of the last layer's matrix */
+  self->weights = (double)network_parameters(shape) * sizeof(float);
+  self->inner = self->prior.chain;
+  self->chain = *self->inner;
+  self->chain.noise = bench_counted_noise;
+  self->chain.noise_vjp = bench_counted_vjp;
+  if (self->inner->noise_jacobian) self->chain.noise_jacobian = bench_counted_jacobian;
+  self->prior.chain = &self->chain;
 }
 
 static const double CALLS_SECONDS = 0.002; /* of draws between two readings of the clock */
-static const double MOST =
-    10; /* limit on CPU time with the beginnings of simulations, as a multiple of what is measured */
+/* Limit on CPU time with the beginnings of simulations, as a multiple of what is measured. */
+static const double MOST = 10;
 
 /* A block of a policy, and what is needed to measure it. */
 typedef struct {
@@ -125,8 +123,7 @@ typedef struct {
   Problem problem;
   Arena memory; /* of the prior */
   Belief belief;
-  Prior prior;
-  Counted counted; /* the same prior, with counters */
+  Counted counted; /* the prior, with counters if its networks are learned */
   double seconds; /* CPU time allowed */
   Meter *meter; /* not owned */
 } Case;
@@ -158,7 +155,7 @@ static Status bench_draws_create(const Case *c, Draws *out) {
   out->rng = rng_lanes(rng_key(c->study->seed, RNG_AGENT), c->task.first_run, runs, 1, 0);
   ALLOCATE_ARRAYS(memory, runs, out->arm, out->reward, out->regret, out->fallbacks);
   ALLOCATE(memory, out->phi, c->problem.d * runs);
-  ALLOCATE(memory, out->theta, (size_t)c->prior.d * (size_t)runs);
+  ALLOCATE(memory, out->theta, (size_t)c->counted.prior.d * (size_t)runs);
   return STATUS_OK;
 }
 
@@ -287,16 +284,17 @@ Status bench_throughput_measure(const Study *study, int setting, int policy, con
   if (c.problem.rounds < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
   TRY(study_belief_create(config, c.policy, &c.problem, c.task.replicate, &c.belief));
-  TRY(study_belief_prior(&c.memory, &c.belief, &c.problem, directory, &c.prior));
+  TRY(study_belief_prior(&c.memory, &c.belief, &c.problem, directory, &c.counted.prior));
+  const Prior *prior = &c.counted.prior;
   const PriorFit *fit = &c.belief.fit;
   const SamplerOps *sampler = c.method.sampler;
   const bool chain = sampler && (sampler->needs & NEEDS_CHAIN),
-             learned = chain && c.belief.kind == BELIEF_FITTED && !c.prior.mixture;
+             learned = chain && c.belief.kind == BELIEF_FITTED && !prior->mixture;
   const NetworkShape shape = network_shape(c.problem.d, fit->hidden_count, fit->hidden, c.problem.d);
   if (chain) out->stages = fit->schedule.stages;
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
-  bench_counted_begin(&c.prior, learned ? &shape : NULL, &c.counted);
+  if (learned && prior->chain) bench_counted_begin(&c.counted, &shape);
   /* With one posterior per arm all arms are drawn together, so only rounds are reported. */
   if (sampler && !c.problem.per_arm && !config_is(c.policy->options, "posterior", "per_arm"))
     TRY(bench_measure_draws(&c, out));
