@@ -15,8 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool app_speaks = true;
-
 /* ---- the command line */
 
 long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
@@ -155,7 +153,6 @@ Status app_print_json(json_t *root, size_t digits) {
 void app_begin_parallel(void) {
   char library[256];
   parallel_begin();
-  app_speaks = parallel_rank() == 0;
   parallel_library(sizeof library, library);
   provenance_set_mpi(parallel_size(), library);
 }
@@ -167,7 +164,8 @@ Status app_try_output(const char *path) {
 bool app_failed;
 
 void app_report(Status status) {
-  if (status != STATUS_OK && app_speaks && !app_failed) fprintf(stderr, "thompson: %s\n", status_message());
+  if (status != STATUS_OK && parallel_rank() == 0 && !app_failed)
+    fprintf(stderr, "thompson: %s\n", status_message());
   app_failed |= status != STATUS_OK;
 }
 
@@ -198,7 +196,7 @@ Status app_study_of_folder(const char *directory, Study *out) {
 }
 
 void app_note_unused(const Study *study) {
-  for (int s = 0; s < study->file->setting_count && app_speaks; s++) {
+  for (int s = 0; s < study->file->setting_count && parallel_rank() == 0; s++) {
     const Config *setting = study->file->settings[s];
     const LikelihoodOps *ops = likelihood_find(config_text(setting, "likelihood"));
     if (ops->quadratic || config_is(setting, "problem.noise", "auto")) continue;

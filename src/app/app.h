@@ -111,8 +111,7 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
 
 /* A temporary folder for priors that are fitted for a measurement, laid out like the folder of a run. */
 typedef struct {
-  bool made; /* by app_scratch_create */
-  char path[2048];
+  char path[2048]; /* on all ranks; empty: none was made */
 } Scratch;
 
 /* Makes a folder, with one for priors inside it, in rank 0's TMPDIR or /tmp. Collective. The caller must call
@@ -126,6 +125,3 @@ void app_note_unused(const Study *study);
 /* Prints the leaderboard on stdout, from DIR/results.nc: the first curve for each setting and policy, at all
  * points if there are few, otherwise at the last one. */
 Status app_print_table(const Study *study, const char *directory);
-
-/* False on all ranks but the first: only that one prints. */
-extern bool app_speaks;

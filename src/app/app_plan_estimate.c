@@ -79,24 +79,22 @@ Status app_plan_estimate_study(const Study *study, const Speed *speed, Estimate 
   const Config *first = file->settings[0];
   double most = (double)study->runs.most,
          least = (double)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs));
-  *out = (Estimate){0};
-  for (int s = 0; s < file->setting_count; s++)
+  *out = (Estimate){.large_is_spread = grid_is_available()};
+  for (int s = 0; s < file->setting_count; s++) {
     for (int p = 0; p < file->policy_count; p++) {
       double a_run = app_plan_estimate_run(study, speed, s, p);
       out->hours += a_run * most / 3600;
       out->least_hours += a_run * least / 3600;
       out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);
     }
-  double curves = (double)study->curve_count * study->points * sizeof(double);
-  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
-  out->memory = 4e7 + 2 * curves * most + (double)study->runs.block * (curves + arms * 8 * sizeof(double));
-  out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
-  out->large_is_spread = grid_is_available();
-  for (int s = 0; s < file->setting_count; s++) {
     if (!problem_is_large(file->settings[s])) continue;
     out->large = fmax(out->large, app_plan_shared_matrix_bytes(file->settings[s]));
     out->large_is_spread &= problem_is_distributed(file->settings[s]);
   }
+  double curves = (double)study->curve_count * study->points * sizeof(double);
+  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
+  out->memory = 4e7 + 2 * curves * most + (double)study->runs.block * (curves + arms * 8 * sizeof(double));
+  out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
   TRY(app_plan_count_priors(study, out));
   out->memory += out->networks;
   out->training_hours = out->training_operations * app_plan_seconds(speed->training) / 3600;

@@ -131,7 +131,7 @@ static Status bench_measure_rows(const Study *study, const char *folder, Meter *
         *values[i] = parallel_sum(*values[i]) / parallel_size();
       if (arguments.json)
         json_array_append_new(rows, bench_throughput_json(study, s, p, &found));
-      else if (app_speaks)
+      else if (parallel_rank() == 0)
         print_throughput(&file->policies[p], &found);
       done++;
       progress_update(&progress, done, total, (double)done / (double)total);
@@ -161,7 +161,7 @@ static Status bench_study(void) {
   TRY(parallel_prepare_study(&study, scratch.path, PROGRESS_AUTO, 1, NULL));
   TRY(parallel_agree(bench_meter_create(parallel_size(), &meter)));
   const MeterRates *best = &meter.best;
-  const bool table = app_speaks && !arguments.json;
+  const bool table = parallel_rank() == 0 && !arguments.json;
   FILE *file = fopen("/proc/cpuinfo", "r");
   while (file && fgets(line, sizeof line, file))
     if (sscanf(line, "model name : %255[^\n]", processor) == 1) break;
@@ -176,7 +176,7 @@ static Status bench_study(void) {
            "of mem.");
   TRY(bench_measure_rows(&study, scratch.path, &meter, rows));
   if (table) printf("%s", NOTES);
-  if (!app_speaks || table) return STATUS_OK;
+  if (parallel_rank() > 0 || table) return STATUS_OK;
   return app_print_json(json_pack("{s:{s:s, s:s, s:i, s:i, s:f, s:f, s:f}, s:O}", "machine", "program",
                                   provenance_source(), "processor", processor, "instruction_level",
                                   (int)simd_level(), "ranks", parallel_size(), "peak_float_flops",

@@ -174,7 +174,7 @@ static Status run_and_reduce(const Study *study) {
   snprintf(kept, sizeof kept, "%s", status_message());
   const Status status = app_run_judge_outcome(&outcome, lost);
   if (status == STATUS_OK) return status_set(written, "%s", kept);
-  if (app_speaks) fprintf(stderr, "%s\n", kept);
+  if (parallel_rank() == 0) fprintf(stderr, "%s\n", kept);
   return status;
 }
 

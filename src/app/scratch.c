@@ -20,7 +20,7 @@ static Status app_scratch_make_folders(Scratch *out) {
 }
 
 Status app_scratch_create(Scratch *out) {
-  *out = (Scratch){.made = true};
+  *out = (Scratch){.path = ""};
   const Status status = parallel_rank() == 0 ? app_scratch_make_folders(out) : STATUS_OK;
   parallel_broadcast(out->path, sizeof out->path);
   return parallel_agree(status);
@@ -32,8 +32,7 @@ static int app_scratch_remove_entry(const char *path, const struct stat *info, i
 }
 
 void app_scratch_destroy(Scratch *scratch) {
-  if (!scratch->made) return;
+  if (!scratch->path[0]) return;
   parallel_barrier();
-  if (parallel_rank() == 0 && scratch->path[0])
-    nftw(scratch->path, app_scratch_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+  if (parallel_rank() == 0) nftw(scratch->path, app_scratch_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

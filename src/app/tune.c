@@ -284,7 +284,7 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
     race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
     TRY(race_run(&race, found.wide, &best, &ignored));
   }
-  return app_speaks ? tune_report(&found) : STATUS_OK;
+  return parallel_rank() == 0 ? tune_report(&found) : STATUS_OK;
 }
 
 static Status tune_study(void) {
