@@ -77,45 +77,31 @@ static bool python_policy_wait_for_socket(Child *child, short event) {
   return true;
 }
 
-/* Sends bytes[size]; returns false if the child has closed the socket or the tick has given up. */
-static bool python_policy_send(Child *child, const void *bytes, size_t size) {
-  for (const char *rest = bytes; size > 0;) {
-    if (!python_policy_wait_for_socket(child, POLLOUT)) return false;
-    const ssize_t sent = send(child->socket, rest, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EINTR && errno != EAGAIN) return false;
-    if (sent > 0) rest += sent, size -= (size_t)sent;
-  }
-  return true;
-}
-
-static bool python_policy_receive(Child *child, void *bytes, size_t size) {
+/* Sends or receives bytes[size]; returns false if the child has closed the socket or the tick has given up.
+ */
+static bool python_policy_transfer(Child *child, bool sends, void *bytes, size_t size) {
   for (char *rest = bytes; size > 0;) {
-    if (!python_policy_wait_for_socket(child, POLLIN)) return false;
-    const ssize_t received = recv(child->socket, rest, size, 0);
-    if (received == 0 || (received < 0 && errno != EINTR)) return false;
-    if (received > 0) rest += received, size -= (size_t)received;
+    if (!python_policy_wait_for_socket(child, sends ? POLLOUT : POLLIN)) return false;
+    const ssize_t moved = sends ? send(child->socket, rest, size, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                : recv(child->socket, rest, size, 0);
+    const bool again = moved < 0 ? errno == EINTR || (sends && errno == EAGAIN) : moved > 0 || sends;
+    if (!again) return false;
+    if (moved > 0) rest += moved, size -= (size_t)moved;
   }
   return true;
-}
-
-/* Returns whether a process that closed the socket has ended without our help; if so, it has an exit status
- * within a second. */
-static bool python_policy_worker_ended(pid_t process, int *status) {
-  enum { TRIES = 100 };
-  for (int i = 0; i < TRIES; i++) {
-    if (waitpid(process, status, WNOHANG) == process) return true;
-    nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
-  }
-  return false;
 }
 
 /* Ends the child, by force if necessary, and writes how it had ended before that: "ended by signal 9
- * (Killed)", or "closed its connection" if it had not. With size 0 it is killed at once, and nothing is
- * written. */
+ * (Killed)", or "closed its connection" if it had not: a process that closed the socket because it ended has
+ * an exit status within a second. With size 0 it is killed at once, and nothing is written. */
 static void python_policy_end_worker(Child *child, size_t size, char *how) {
+  enum { TRIES = 100, NAP = 10 * 1000 * 1000 /* nanoseconds */ };
   int status = 0;
-  const bool ended = child->process > 0 && size > 0 && !child->given_up &&
-                     python_policy_worker_ended(child->process, &status);
+  bool ended = false;
+  for (int i = 0; i < TRIES && child->process > 0 && size > 0 && !child->given_up && !ended; i++) {
+    ended = waitpid(child->process, &status, WNOHANG) == child->process;
+    if (!ended) nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+  }
   if (child->process > 0 && !ended) {
     kill(child->process, SIGKILL);
     while (waitpid(child->process, NULL, 0) < 0 && errno == EINTR) continue;
@@ -170,12 +156,12 @@ static Status python_refuse(const Config *options, const char *where, const char
  * returns false. */
 static bool python_policy_receive_answer(Child *child, size_t size, void *bytes, char *sentence) {
   Answer answer;
-  const bool whole = python_policy_receive(child, &answer, sizeof answer);
+  const bool whole = python_policy_transfer(child, false, &answer, sizeof answer);
   if (whole && answer.kind == ANSWER_OK && (size_t)answer.size == size) {
-    if (python_policy_receive(child, bytes, size)) return true;
+    if (python_policy_transfer(child, false, bytes, size)) return true;
   } else if (whole && answer.kind == ANSWER_ERROR && answer.size < SENTENCE) {
     sentence[answer.size] = '\0';
-    if (python_policy_receive(child, sentence, (size_t)answer.size)) return false;
+    if (python_policy_transfer(child, false, sentence, (size_t)answer.size)) return false;
   }
   char how[SENTENCE / 2] = "sent an invalid answer";
   python_policy_end_worker(child, whole ? 0 : sizeof how, how);
@@ -183,43 +169,29 @@ static bool python_policy_receive_answer(Child *child, size_t size, void *bytes,
   return false;
 }
 
-/* Starts the worker under this interpreter; *found is false if it is not a Python with NumPy. */
-static Status python_policy_try_interpreter(const char *interpreter, const Config *options, Tick tick,
-                                            Child *child, bool *found) {
-  const char *const arguments[] = {
-      interpreter, "-c", python_worker, config_text(options, "module"), config_text(options, "callable"),
-      NULL};
+/* Starts the worker under the interpreter of THOMPSON_PYTHON, or else under the first usual one that is a
+ * Python with NumPy, which its first answer says; the second is about the user's module. */
+static Status python_policy_start_worker(const Config *options, Tick tick, Child *child) {
+  static const char *const usual[] = {"python3", "/usr/bin/python3"};
+  const char *named = getenv("THOMPSON_PYTHON"), *module = config_text(options, "module"),
+             *callable = config_text(options, "callable");
   char sentence[SENTENCE];
-  Status status = python_policy_start_process(arguments, tick, child);
-  *found = status == STATUS_OK && python_policy_receive_answer(child, 0, NULL, sentence);
-  return child->given_up ? status_set(STATUS_STOPPED, "stopped") : status;
-}
-
-/* Starts the worker under the interpreter of THOMPSON_PYTHON, or else under the first usual one that has
- * NumPy. */
-static Status find_python(const Config *options, Tick tick, Child *child) {
-  const char *named = getenv("THOMPSON_PYTHON");
-  bool found;
-  if (named) {
-    TRY(python_policy_try_interpreter(named, options, tick, child, &found));
-    if (found) return STATUS_OK;
+  bool found = false;
+  for (int i = 0; i < (named ? 1 : 2) && !found && !child->given_up; i++) {
+    const char *const arguments[] = {named ? named : usual[i], "-c", python_worker, module, callable, NULL};
+    TRY(python_policy_start_process(arguments, tick, child));
+    found = python_policy_receive_answer(child, 0, NULL, sentence);
+  }
+  if (found && python_policy_receive_answer(child, 0, NULL, sentence)) return STATUS_OK;
+  if (child->given_up) return status_set(STATUS_STOPPED, "stopped");
+  if (found) return python_refuse(options, "", sentence);
+  if (named)
     return status_set(
         STATUS_INPUT,
         "policy python: %s, from the environment variable THOMPSON_PYTHON, is not a Python with NumPy",
         named);
-  }
-  TRY(python_policy_try_interpreter("python3", options, tick, child, &found));
-  if (!found) TRY(python_policy_try_interpreter("/usr/bin/python3", options, tick, child, &found));
-  if (found) return STATUS_OK;
   return status_set(STATUS_INPUT, "policy python: neither python3 in PATH nor /usr/bin/python3 is a Python "
                                   "with NumPy; name one in the environment variable THOMPSON_PYTHON");
-}
-
-static Status python_policy_start_worker(const Config *options, Tick tick, Child *child) {
-  char sentence[SENTENCE];
-  TRY(find_python(options, tick, child));
-  if (python_policy_receive_answer(child, 0, NULL, sentence)) return STATUS_OK;
-  return child->given_up ? status_set(STATUS_STOPPED, "stopped") : python_refuse(options, "", sentence);
 }
 
 static Status python_policy_check_ready(const Config *options, Tick tick) {
@@ -250,7 +222,8 @@ static Status python_create(Policy *self) {
                  .rounds = setup->draws > 0 ? setup->observations : setup->problem->rounds,
                  .noise = likelihood_noise(setup->likelihood)};
   snprintf(begin.likelihood, sizeof begin.likelihood, "%s", setup->likelihood->ops->name);
-  python_policy_send(&state->child, &begin, sizeof begin); /* if it has ended, the first answer says how */
+  python_policy_transfer(&state->child, true, &begin,
+                         sizeof begin); /* if it has ended, the first answer says how */
   return STATUS_OK;
 }
 
@@ -265,9 +238,9 @@ static Status ask_worker(Policy *self, const History *history, int rounds, int d
   Python *state = self->state;
   const size_t d = (size_t)history->d, runs = (size_t)history->runs,
                lanes = runs * (size_t)(draws > 0 ? draws : 1);
-  const Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
+  Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
   char sentence[SENTENCE], where[40];
-  python_policy_send(&state->child, &request, sizeof request);
+  python_policy_transfer(&state->child, true, &request, sizeof request);
   for (; state->sent < history->rounds; state->sent++) {
     for (size_t b = 0; b < runs; b++) {
       double *row = state->row + b * (d + 1);
@@ -275,7 +248,7 @@ static Status ask_worker(Policy *self, const History *history, int rounds, int d
       if (state->taken[b] < history_observations(history, (int)b))
         row[d] = history_observation(history, (int)b, state->taken[b]++, 1, row);
     }
-    python_policy_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
+    python_policy_transfer(&state->child, true, state->row, runs * (d + 1) * sizeof *state->row);
   }
   if (!python_policy_receive_answer(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer,
                                     sentence)) {
