@@ -24,7 +24,7 @@ static Status random_policy_weigh(Policy *self, const World *world, const Histor
                                   double *probability, int *arm, int64_t *fallbacks) {
   const int arms = world->problem->arms;
   for (int i = 0; i < world->runs * arms; i++) probability[i] = 1.0 / arms;
-  return arm ? random_policy_choose(self, world, history, arm, fallbacks) : STATUS_OK;
+  return random_policy_choose(self, world, history, arm, fallbacks);
 }
 
 static double oracle_policy_cost(const PolicyMethod *method, const PolicyWork *work) {

@@ -14,48 +14,32 @@ static Status egreedy_policy_create(Policy *self) {
                       &self->setup.problem->likelihood, state);
 }
 
-/* Returns eps_k. */
-static double egreedy_policy_epsilon(const Policy *self, const World *world) {
-  return config_real(self->setup.options, "epsilon") / 2 *
-         sqrt((double)world->problem->rounds / world->round);
-}
-
-/* Replaces the best arm by a random one with probability eps_k. */
-static void egreedy_policy_explore(const Policy *self, const World *world, int *arm) {
-  const double epsilon = egreedy_policy_epsilon(self, world);
-  RngKey key = rng_key(self->setup.seed, RNG_AGENT);
-  for (int b = 0; b < world->runs; b++) {
+/* Replaces the best arm by a random one with probability eps_k. Computes probability[B, K] unless that is
+ * NULL. */
+static Status egreedy_policy_weigh(Policy *self, const World *world, const History *history,
+                                   double *probability, int *arm, int64_t *fallbacks) {
+  Ridge *ridge = self->state;
+  const int arms = world->problem->arms, runs = world->runs;
+  const RngKey key = rng_key(self->setup.seed, RNG_AGENT);
+  const double epsilon = config_real(self->setup.options, "epsilon") / 2 *
+                         sqrt((double)world->problem->rounds / world->round), /* eps_k */
+      share = fmin(epsilon, 1);
+  ridge_update(ridge, history, fallbacks);
+  world_greedy(world, ridge->theta, arm);
+  for (int b = 0; b < runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
     double uniform;
+    for (int k = 0; k < arms && probability; k++)
+      probability[b * arms + k] = share / arms + (1 - share) * (k == arm[b]);
     rng_uniform(&rng, 1, &uniform);
-    if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
+    if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)arms);
   }
+  return STATUS_OK;
 }
 
 static Status egreedy_policy_choose(Policy *self, const World *world, const History *history, int *arm,
                                     int64_t *fallbacks) {
-  Ridge *ridge = self->state;
-  ridge_update(ridge, history, fallbacks);
-  world_greedy(world, ridge->theta, arm);
-  egreedy_policy_explore(self, world, arm);
-  return STATUS_OK;
-}
-
-static Status egreedy_policy_weigh(Policy *self, const World *world, const History *history,
-                                   double *probability, int *arm, int64_t *fallbacks) {
-  SCRATCH_ARENA(scratch);
-  Ridge *ridge = self->state;
-  const int arms = world->problem->arms;
-  const double epsilon = fmin(egreedy_policy_epsilon(self, world), 1);
-  int *best = arm;
-  if (!arm) ALLOCATE(&scratch, best, world->runs);
-  ridge_update(ridge, history, fallbacks);
-  world_greedy(world, ridge->theta, best);
-  for (int b = 0; b < world->runs; b++)
-    for (int k = 0; k < arms; k++)
-      probability[b * arms + k] = epsilon / arms + (1 - epsilon) * (k == best[b]);
-  if (arm) egreedy_policy_explore(self, world, arm);
-  return STATUS_OK;
+  return egreedy_policy_weigh(self, world, history, NULL, arm, fallbacks);
 }
 
 /* Returns the cost, which includes a separate stream for each run and the scores of all arms. */

@@ -93,7 +93,7 @@ static Status per_arm_policy_weigh(Policy *self, const World *world, const Histo
   rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, true, state->context,
                      probability, state->fallbacks);
   policy_collect_arm_fallbacks(self, fallbacks);
-  if (arm) rule_pick(&state->rule, world->round, self->setup.runs, arms, true, probability, arm);
+  rule_pick(&state->rule, world->round, self->setup.runs, arms, true, probability, arm);
   return STATUS_OK;
 }
 

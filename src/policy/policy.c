@@ -135,31 +135,25 @@ double policy_discount(const Config *options) {
   return config_has(options, "discount") ? config_real(options, "discount") : 1;
 }
 
-/* Checks that observations can be discounted, if they are to be. */
-static Status policy_check_discount(const PolicyMethod *method, const Config *options,
-                                    const Problem *problem) {
-  const SamplerOps *sampler = method->sampler;
-  if (policy_discount(options) == 1 || !sampler) return STATUS_OK;
-  if (policy_has_network(method, options))
-    return status_set(STATUS_INPUT,
-                      "discount: what a network (model: network) has learned cannot be discounted");
-  if (sampler->by_observation || (policy_is_per_arm(method, options, problem->per_arm) && sampler->carry))
-    return status_set(STATUS_INPUT,
-                      "discount: sampler %s absorbs each observation for good and cannot discount it later; "
-                      "use another, such as ts or mixts",
-                      method->name);
-  return STATUS_OK;
-}
-
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const int64_t *hidden;
   if (policy_has_network(method, options) && config_ints(options, "hidden", &hidden) >= NETWORK_MAX_LAYERS)
     return status_set(STATUS_INPUT, "hidden: a network has at most %d hidden layers", NETWORK_MAX_LAYERS - 1);
   TRY(policy_check_posterior(method, options, problem));
-  TRY(policy_check_discount(method, options, problem));
+  const SamplerOps *sampler = method->sampler;
+  const bool discounts = sampler && policy_discount(options) != 1;
+  if (discounts && policy_has_network(method, options))
+    return status_set(STATUS_INPUT,
+                      "discount: what a network (model: network) has learned cannot be discounted");
+  if (discounts &&
+      (sampler->by_observation || (policy_is_per_arm(method, options, problem->per_arm) && sampler->carry)))
+    return status_set(STATUS_INPUT,
+                      "discount: sampler %s absorbs each observation for good and cannot discount it later; "
+                      "use another, such as ts or mixts",
+                      method->name);
   const Likelihood likelihood = policy_likelihood(method, options, problem);
-  if (method->sampler) TRY(rule_check(options, &likelihood));
-  if (method->sampler) TRY(rule_check_arms(options, problem->arms));
+  if (sampler) TRY(rule_check(options, &likelihood));
+  if (sampler) TRY(rule_check_arms(options, problem->arms));
   if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -202,8 +196,6 @@ Status policy_weigh(Policy *policy, const World *world, const History *history, 
                     int64_t *fallbacks) {
   const int arms = world->problem->arms;
   if (policy->ops->weigh) return policy->ops->weigh(policy, world, history, probability, arm, fallbacks);
-  SCRATCH_ARENA(scratch);
-  if (!arm) ALLOCATE(&scratch, arm, world->runs);
   TRY(policy->ops->choose(policy, world, history, arm, fallbacks));
   for (int b = 0; b < world->runs; b++)
     for (int k = 0; k < arms; k++) probability[b * arms + k] = k == arm[b];

@@ -131,8 +131,7 @@ void policy_destroy(Policy *policy);
 Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
                      int64_t *fallbacks);
 /* Computes probability[B, K], with which each arm is taken in world->round, and picks arm[B] with exactly
- * these probabilities unless it is NULL. For policies that sample, these arms differ from those that
- * policy_choose takes. */
+ * these probabilities. For policies that sample, these arms differ from those that policy_choose takes. */
 Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
                     int64_t *fallbacks);
 /* Returns STATUS_INPUT with one sentence if the policy does not support policy_weigh. */

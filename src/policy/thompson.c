@@ -91,7 +91,7 @@ static Status thompson_policy_weigh(Policy *self, const World *world, const Hist
   const int arms = world->problem->arms;
   rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, false, world->features,
                      probability, fallbacks);
-  if (arm) rule_pick(&state->rule, world->round, world->runs, arms, false, probability, arm);
+  rule_pick(&state->rule, world->round, world->runs, arms, false, probability, arm);
   return STATUS_OK;
 }
 

@@ -160,7 +160,8 @@ static Status study_value_frozen_policy(Arena *memory, Block *block, int64_t *fa
   TRY(study_replay_train(block, fallbacks));
   for (int k = block->trained + 1; k <= log->rows; k++) {
     world_advance(&block->world, (uint32_t)k);
-    TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
+    TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, block->arm,
+                     fallbacks));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b), a = log->arm[event];
       const double *pi = block->probability + b * arms,
