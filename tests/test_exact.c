@@ -36,7 +36,7 @@ static History world(Arena *memory, const ThetaSource *source, const Likelihood 
   History history;
   CHECK_OK(history_create(memory, 2, runs, likelihood, &history));
   CHECK_OK(history_reserve(&history, n));
-  problem_theta_draw(source, 0, first_run, runs, theta);
+  problem_theta_draw(source, RNG_THETA, 0, first_run, runs, theta);
   for (int l = 0; l < n; l++) {
     for (int b = 0; b < runs; b++) {
       Rng rng = fixture_rng(first_run + (uint32_t)b, 5000 + (uint32_t)l);

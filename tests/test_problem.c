@@ -98,8 +98,8 @@ static void check_distribution(const ThetaOps *ops) {
   double *theta = calloc((size_t)d * RUNS, sizeof *theta), *one = calloc((size_t)d, sizeof *one);
   CU_ASSERT_PTR_NOT_NULL_FATAL(theta);
   CU_ASSERT_PTR_NOT_NULL_FATAL(one);
-  problem_theta_draw(&source, 0, 3, RUNS, theta);
-  problem_theta_draw(&source, 0, 3 + 17, 1, one);
+  problem_theta_draw(&source, RNG_THETA, 0, 3, RUNS, theta);
+  problem_theta_draw(&source, RNG_THETA, 0, 3 + 17, 1, one);
   for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(one[i], theta[i * RUNS + 17]);
   problem_theta_draw_each(&source, 0, 3 + 17, 1, 1, one);
   for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(one[i], theta[i * RUNS + 17]);
@@ -139,7 +139,7 @@ static void test_definitions(void) {
     CU_ASSERT_EQUAL(source.d, 2);
     static double theta[2 * RUNS];
     double expected[5], found[5] = {0};
-    problem_theta_draw(&source, 0, 0, RUNS, theta);
+    problem_theta_draw(&source, RNG_THETA, 0, 0, RUNS, theta);
     moments(ops->name, expected);
     for (int r = 0; r < RUNS; r++) {
       double x = theta[r], y = theta[RUNS + r];
@@ -166,7 +166,7 @@ static void test_mixture_of_rays(void) {
   ThetaSource rays, mixture;
   CHECK_OK(problem_theta_create(problem_theta_find("rays"), 0, NULL, 0.2, 5, &rays));
   CHECK_OK(problem_theta_create(problem_theta_find("gm_rays"), 0, NULL, 0.2, 5, &mixture));
-  problem_theta_draw(&rays, 0, 0, N, theta);
+  problem_theta_draw(&rays, RNG_THETA, 0, 0, N, theta);
   CU_ASSERT_EQUAL(mixture.mixture.components, 4);
   for (int c = 0; c < 4; c++) {
     const double *mean = mixture.mixture.mean + 2 * c, *covariance = mixture.mixture.covariance + 4 * c;
@@ -206,7 +206,7 @@ static void test_log_densities(void) {
     double count[CELLS * CELLS] = {0}, total = 0, chi = 0, freedom = -1, lost = 0;
     CHECK_OK(problem_theta_create(ops, 0, NULL, 0.2, 5, &source));
     CHECK_OK(problem_theta_prior(&memory, &source, NULL, &prior));
-    problem_theta_draw(&source, 0, 0, N, theta);
+    problem_theta_draw(&source, RNG_THETA, 0, 0, N, theta);
     const double low = -4.5, width = 9.0 / CELLS, step = width / FINE;
     for (int n = 0; n < N; n++) {
       int x = (int)floor((theta[n] - low) / width), y = (int)floor((theta[N + n] - low) / width);
@@ -254,7 +254,7 @@ static void test_prior_of_a_density(void) {
   CHECK_OK(problem_theta_prior(&memory, &source, NULL, &prior));
   CU_ASSERT_PTR_NULL(prior.mixture);
   CU_ASSERT_PTR_NULL(prior.chain);
-  problem_theta_draw(&source, 0, 6, 4, theta);
+  problem_theta_draw(&source, RNG_THETA, 0, 6, 4, theta);
   RngLanes rng = {.key = rng_key(5, RNG_THETA), .run = 6, .draws = 1, .first_lane = 1, .lanes = 2};
   RngLanes rest = rng;
   prior.ops->sample(&prior, &rng, point);
@@ -313,7 +313,7 @@ static void test_file_split(void) {
     static double theta[2 * RUNS];
     bool tested[N] = {false};
     int distinct = 0;
-    problem_theta_draw(&source, replicate, 0, RUNS, theta);
+    problem_theta_draw(&source, RNG_THETA, replicate, 0, RUNS, theta);
     for (int r = 0; r < RUNS; r++) {
       int member = (int)theta[r];
       CU_ASSERT_FALSE(seen[member]); /* theta* is never among the training samples */

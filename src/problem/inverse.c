@@ -22,24 +22,6 @@ typedef struct {
 
 static int inverse_problem_rank(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
-static Status inverse_problem_find_axes(Arena *memory, const ThetaSource *theta, Inverse *state) {
-  SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)theta->d;
-  double *work;
-  if (!theta->has_mixture)
-    return status_set(STATUS_INPUT,
-                      "problem.singular_vectors: principal needs theta* from a mixture of Gaussians; "
-                      "problem.theta = %s is not one",
-                      theta->ops->name);
-  ALLOCATE(memory, state->axes, d * d);
-  ALLOCATE(&scratch, work, 2 * d * d + 2 * d);
-  double *covariance = work, *columns = covariance + d * d, *mean = columns + d * d, *variance = mean + d;
-  mixture_moments(&theta->mixture, mean, covariance);
-  Status status = linalg_eigen((int)d, covariance, columns, variance);
-  io_dataset_transpose((int)d, (int)d, columns, state->axes);
-  return status;
-}
-
 static Status inverse_problem_create(Problem *self, const Config *config) {
   Inverse *state;
   ALLOCATE(&self->memory, state, 1);
@@ -50,9 +32,22 @@ static Status inverse_problem_create(Problem *self, const Config *config) {
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
   self->feature_scratch = (size_t)inverse_problem_rank(self) * ((size_t)self->arms + (size_t)self->d);
-  return config_is(config, "problem.singular_vectors", "principal")
-             ? inverse_problem_find_axes(&self->memory, &self->theta, state)
-             : STATUS_OK;
+  if (!config_is(config, "problem.singular_vectors", "principal")) return STATUS_OK;
+  if (!self->theta.has_mixture)
+    return status_set(STATUS_INPUT,
+                      "problem.singular_vectors: principal needs theta* from a mixture of Gaussians; "
+                      "problem.theta = %s is not one",
+                      self->theta.ops->name);
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)self->d;
+  double *covariance, *columns, *mean, *variance;
+  ALLOCATE(&self->memory, state->axes, d * d);
+  ALLOCATE_ARRAYS(&scratch, d * d, covariance, columns);
+  ALLOCATE_ARRAYS(&scratch, d, mean, variance);
+  mixture_moments(&self->theta.mixture, mean, covariance);
+  const Status status = linalg_eigen(self->d, covariance, columns, variance);
+  io_dataset_transpose(self->d, self->d, columns, state->axes);
+  return status;
 }
 
 /* Returns singular value k, from 0 to rank - 1, in falling order. */

@@ -51,33 +51,6 @@ bool problem_is_distributed(const Config *config) {
   return problem_is_large(config) && problem_asked_dimension(config) >= problem_distributed_from(config);
 }
 
-/* Checks that there are matrices to spread over ranks if the study asks for that. */
-static Status problem_check_distributed(const Config *config, const Problem *problem) {
-  if (problem->large || config_is(config, "linear_algebra.distributed_from", "auto") ||
-      problem_asked_dimension(config) < problem_distributed_from(config))
-    return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
-                    "inverse have matrices to spread over ranks",
-                    (long long)problem_distributed_from(config));
-}
-
-/* Checks problem.drift: theta* can change only in bandits whose arms are not made from it. */
-static Status problem_check_drift(const Config *config, const Problem *problem) {
-  const bool drifts = config_is(config, "problem.drift.kind", "switch");
-  if (drifts != (config_int(config, "problem.drift.every") > 0))
-    return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 go together; every is %lld",
-                      (long long)config_int(config, "problem.drift.every"));
-  if (drifts &&
-      (problem->ops->arms_of_theta || problem->ops->rewards || !config_is(config, "study", "bandit")))
-    return status_set(
-        STATUS_INPUT,
-        "problem.drift: kind switch is for study bandit, with arms that do not depend on theta*; "
-        "this is study %s, problem.family %s",
-        config_text(config, "study"), problem->ops->name);
-  return STATUS_OK;
-}
-
 Status problem_create_theta(Problem *self, const Config *config) {
   const ThetaOps *distribution = problem_theta_find(config_text(config, "problem.theta"));
   if (self->large) return problem_theta_create_large(distribution, self->d, self->seed, &self->theta);
@@ -87,15 +60,30 @@ Status problem_create_theta(Problem *self, const Config *config) {
 
 /* Checks the settings, and creates the family's part of the problem. */
 static Status problem_complete(Problem *self, const Config *config) {
+  const ProblemOps *ops = self->ops;
   if (self->per_arm) self->resample_arms = true; /* the features are a context, drawn in every round */
-  if (self->per_arm && !self->ops->per_arm)
+  if (self->per_arm && !ops->per_arm)
     return status_set(STATUS_INPUT,
                       "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; use "
                       "synthetic or embedding",
-                      self->ops->name);
-  TRY(problem_check_distributed(config, self));
-  TRY(problem_check_drift(config, self));
-  TRY(self->ops->create(self, config));
+                      ops->name);
+  if (!self->large && !config_is(config, "linear_algebra.distributed_from", "auto") &&
+      problem_asked_dimension(config) >= problem_distributed_from(config))
+    return status_set(STATUS_INPUT,
+                      "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
+                      "inverse have matrices to spread over ranks",
+                      (long long)problem_distributed_from(config));
+  const bool drifts = config_is(config, "problem.drift.kind", "switch");
+  if (drifts != (self->drift_every > 0))
+    return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 go together; every is %d",
+                      self->drift_every);
+  if (drifts && (ops->arms_of_theta || ops->rewards || !config_is(config, "study", "bandit")))
+    return status_set(
+        STATUS_INPUT,
+        "problem.drift: kind switch is for study bandit, with arms that do not depend on theta*; "
+        "this is study %s, problem.family %s",
+        config_text(config, "study"), ops->name);
+  TRY(ops->create(self, config));
   self->d = self->theta.d;
   /* The arms of a run have different members of a finite set. */
   const int items = problem_theta_test_size(&self->theta);
@@ -138,12 +126,12 @@ static void problem_transform_theta(const Problem *problem, uint32_t first_run, 
 }
 
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  problem_theta_draw(&problem->theta, replicate, first_run, runs, theta);
+  problem_theta_draw(&problem->theta, RNG_THETA, replicate, first_run, runs, theta);
   problem_transform_theta(problem, first_run, runs, theta);
 }
 
 void problem_theta_for_pictures(const Problem *problem, int count, double *theta) {
-  problem_theta_draw_shown(&problem->theta, count, theta);
+  problem_theta_draw(&problem->theta, RNG_THETA_SHOWN, 0, 0, count, theta);
   problem_transform_theta(problem, 0, count, theta);
 }
 
@@ -279,18 +267,6 @@ static void world_draw_arms(World *world) {
   world_find_best_arms(world);
 }
 
-static Status world_allocate(World *world) {
-  size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
-  ALLOCATE(&world->memory, world->theta, d * runs * (size_t)problem_unknowns(world->problem));
-  ALLOCATE(&world->memory, world->features, d * runs * (size_t)problem_vectors(world->problem));
-  ALLOCATE(&world->memory, world->kept, runs * world->problem->kept);
-  ALLOCATE(&world->memory, world->mean, arms * runs);
-  ALLOCATE(&world->memory, world->best, runs);
-  ALLOCATE(&world->memory, world->noise, 2 * runs);
-  ALLOCATE(&world->memory, world->scratch, 2 * runs + world->problem->feature_scratch);
-  return STATUS_OK;
-}
-
 void world_draw_theta(World *world, uint32_t segment) {
   Problem problem = *world->problem;
   problem.theta.segment = segment;
@@ -305,11 +281,16 @@ Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t f
                           const double *theta, World *out) {
   ASSERT(!theta || (!problem->per_arm && !problem->ops->arms_of_theta));
   *out = (World){.problem = problem, .replicate = replicate, .first_run = first_run, .runs = runs};
-  const Status status = world_allocate(out);
-  if (status != STATUS_OK) world_destroy(out);
-  TRY(status);
+  const size_t d = (size_t)problem->d, b = (size_t)runs;
+  ALLOCATE(&out->memory, out->theta, d * b * (size_t)problem_unknowns(problem));
+  ALLOCATE(&out->memory, out->features, d * b * (size_t)problem_vectors(problem));
+  ALLOCATE(&out->memory, out->kept, b * problem->kept);
+  ALLOCATE(&out->memory, out->mean, b * (size_t)problem->arms);
+  ALLOCATE(&out->memory, out->best, b);
+  ALLOCATE(&out->memory, out->noise, 2 * b);
+  ALLOCATE(&out->memory, out->scratch, 2 * b + problem->feature_scratch);
   if (theta)
-    memcpy(out->theta, theta, (size_t)problem->d * (size_t)runs * sizeof *theta);
+    memcpy(out->theta, theta, d * b * sizeof *theta);
   else
     world_draw_theta(out, 0);
   if (problem->ops->keep) problem->ops->keep(out);

@@ -118,6 +118,7 @@ static inline RngLanes world_streams(const World *world, RngPurpose purpose) {
   return rng_lanes(rng_key(world->problem->seed, purpose), world->first_run, world->runs, 1, world->round);
 }
 
+/* Creates a world; the caller must call world_destroy, also after an error. */
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
 /* Creates a world with given theta[d, B], one per run, for arms that do not depend on it; NULL: drawn. */
 Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs,

@@ -15,33 +15,25 @@ int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round) {
                       (int)round - 1);
 }
 
-/* Fits one model to the events in which this arm was taken, or to all events if the arm is negative. */
-static void logged_bandit_fit_arm(const EventLog *log, int arm, int count, const int *events, double *square,
-                                  double *theta) {
-  const size_t d = (size_t)log->d;
-  memset(square, 0, d * d * sizeof *square);
-  memset(theta, 0, d * sizeof *theta);
-  for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
-  for (int n = 0; n < count; n++) {
-    const int event = events[n];
-    if (arm >= 0 && log->arm[event] != arm) continue;
-    const double *x = logged_features(log, event, log->arm[event]);
-    for (size_t i = 0; i < d; i++) {
-      theta[i] += x[i] * log->reward[event];
-      for (size_t j = 0; j < d; j++) square[i * d + j] += x[i] * x[j];
-    }
-  }
-  linalg_cholesky_lanes(log->d, 1, square, NULL);
-  linalg_solve_lanes(log->d, 1, square, theta);
-}
-
 void problem_logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta) {
-  if (log->has_features) {
-    logged_bandit_fit_arm(log, -1, count, events, square, theta);
-    return;
+  const size_t d = (size_t)log->d;
+  const int models = log->has_features ? 1 : log->arms;
+  for (int m = 0; m < models; m++, theta += d) {
+    memset(square, 0, d * d * sizeof *square);
+    memset(theta, 0, d * sizeof *theta);
+    for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
+    for (int n = 0; n < count; n++) {
+      const int event = events[n];
+      if (!log->has_features && log->arm[event] != m) continue;
+      const double *x = logged_features(log, event, log->arm[event]);
+      for (size_t i = 0; i < d; i++) {
+        theta[i] += x[i] * log->reward[event];
+        for (size_t j = 0; j < d; j++) square[i * d + j] += x[i] * x[j];
+      }
+    }
+    linalg_cholesky_lanes(log->d, 1, square, NULL);
+    linalg_solve_lanes(log->d, 1, square, theta);
   }
-  for (int k = 0; k < log->arms; k++)
-    logged_bandit_fit_arm(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
 }
 
 double problem_logged_predict(const EventLog *log, const double *theta, int event, int arm) {

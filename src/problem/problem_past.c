@@ -15,21 +15,16 @@ Status problem_past_check(const Problem *problem) {
   return STATUS_OK;
 }
 
-/* Returns the same problem at another time: its streams have their own seed. If each arm has its own theta*,
- * each past task is about one of them, observed in the problem's contexts. */
-static Problem past_problem(const Problem *problem, uint32_t replicate) {
-  Rng rng = {.key = rng_key(problem->seed, RNG_PAST_WORLD), .run = replicate};
-  Problem past = *problem;
-  past.seed = rng_index(&rng, UINT64_C(1) << 53);
-  past.per_arm = false;
-  if (problem->per_arm) past.arms = 1;
-  return past;
-}
-
 Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                          Logs *logs) {
   SCRATCH_ARENA(scratch);
-  const Problem past = past_problem(problem, replicate);
+  Rng seed = {.key = rng_key(problem->seed, RNG_PAST_WORLD), .run = replicate};
+  /* The same problem at another time: its streams have their own seed. If each arm has its own theta*, each
+   * past task is about one of them, observed in the problem's contexts. */
+  Problem past = *problem;
+  past.seed = rng_index(&seed, UINT64_C(1) << 53);
+  past.per_arm = false;
+  if (problem->per_arm) past.arms = 1;
   const RngKey key = rng_key(past.seed, RNG_HISTORY);
   const size_t d = (size_t)past.d, vectors = d * BLOCK;
   int *arm;

@@ -132,25 +132,15 @@ static bool problem_theta_star_draw_lanes(const ThetaSource *source, RngLanes la
   return true;
 }
 
-static void problem_theta_star_draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate,
-                                            uint32_t first_run, int runs, double *theta) {
-  const RngLanes lanes = rng_lanes(key, first_run, runs, 1, source->segment);
+void problem_theta_draw(const ThetaSource *source, RngPurpose purpose, uint32_t replicate, uint32_t first_run,
+                        int runs, double *theta) {
+  const RngLanes lanes = rng_lanes(rng_key(source->seed, purpose), first_run, runs, 1, source->segment);
   if (problem_theta_star_draw_lanes(source, lanes, theta)) return;
   for (int b = 0; b < runs; b++) {
     Rng rng = rng_of_lane(&lanes, (uint32_t)b);
     const int place = (int)rng_index(&rng, (uint64_t)problem_theta_test_size(source));
     problem_theta_star_copy_member(source, replicate, place, b, runs, theta);
   }
-}
-
-void problem_theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,
-                        double *theta) {
-  problem_theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA), replicate, first_run, runs,
-                                  theta);
-}
-
-void problem_theta_draw_shown(const ThetaSource *source, int count, double *theta) {
-  problem_theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA_SHOWN), 0, 0, count, theta);
 }
 
 void problem_theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,

@@ -72,13 +72,11 @@ Status problem_theta_create_set(const Samples *set, const char *source, int dime
                                 uint64_t seed, ThetaSource *out);
 void problem_theta_destroy(ThetaSource *source);
 
-/* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run, segment): theta[d, runs].
- * A finite set gives members of the replicate's test part. */
-void problem_theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,
-                        double *theta);
-/* Draws other theta* from the same distribution, which no run meets: theta[d, count], from streams
- * (THETA_SHOWN, sample). From a finite set they are members of the test part of replicate 0. */
-void problem_theta_draw_shown(const ThetaSource *source, int count, double *theta);
+/* Draws theta* of runs first_run .. first_run + runs - 1, from streams (purpose, run, segment): theta[d,
+ * runs]. A finite set gives members of the replicate's test part. The purpose is THETA, or THETA_SHOWN for
+ * others from the same distribution, which no run meets. */
+void problem_theta_draw(const ThetaSource *source, RngPurpose purpose, uint32_t replicate, uint32_t first_run,
+                        int runs, double *theta);
 /* Draws several theta* per run: theta[d, runs * each], those of run n from column n each on, from streams
  * (THETA, run, segment, draw). A finite set gives each run different members; there must be enough of them
  * (problem_theta_test_size). */
