@@ -192,14 +192,6 @@ static void assignment_round_row(int stride, const double *restrict c, const dou
   }
 }
 
-static void assignment_round_costs(Assignment *a, double scale) {
-  for (int i = 0; i < a->n; i++) {
-    const double *c = assignment_cost_row(a, i), least = assignment_cost_least(a->stride, c, a->v);
-    assignment_round_row(a->stride, c, a->v, least, scale, a->rounded + (size_t)i * (size_t)a->stride);
-  }
-  for (int j = 0; j < a->stride; j++) a->price[j] = j < a->n ? 0 : LEAST_PRICE;
-}
-
 typedef int16_t Whole __attribute__((vector_size(ASSIGNMENT_LANES * sizeof(int16_t)), may_alias));
 
 typedef struct {
@@ -285,7 +277,11 @@ static void assignment_auction_duals(Assignment *a) {
     if (epsilon < FINEST * unit) {
       if (isfinite(unit)) assignment_settle_prices(a, unit);
       unit = ldexp(1, ilogb(epsilon) - COARSEST);
-      assignment_round_costs(a, 1 / unit);
+      for (int i = 0; i < a->n; i++) {
+        const double *c = assignment_cost_row(a, i), least = assignment_cost_least(a->stride, c, a->v);
+        assignment_round_row(a->stride, c, a->v, least, 1 / unit, a->rounded + (size_t)i * (size_t)a->stride);
+      }
+      for (int j = 0; j < a->stride; j++) a->price[j] = j < a->n ? 0 : LEAST_PRICE;
     }
     bids = assignment_auction_phase(a, (int)(epsilon / unit), bids);
   }
@@ -326,16 +322,6 @@ static int assignment_reduce_rows(Assignment *a, int count) {
   return left;
 }
 
-/* Switches the matching along the path that ends in `column`. */
-static void assignment_switch_path(Assignment *a, int row, int column) {
-  for (;;) {
-    int i = (int)a->before[column], dropped = a->column_of[i];
-    assignment_match_pair(a, i, column);
-    if (i == row) return;
-    column = dropped;
-  }
-}
-
 static void assignment_augment_row(Assignment *a, int row) {
   size_t bytes = (size_t)a->stride * sizeof(double);
   memcpy(a->open_v, a->v, bytes);
@@ -354,7 +340,13 @@ static void assignment_augment_row(Assignment *a, int row) {
                                        a->distance, a->before);
   }
   for (int k = 0; k < count; k++) a->v[a->closed[k]] += a->closed_distance[k] - nearest.value;
-  assignment_switch_path(a, row, nearest.column);
+  /* Switch the matching along the path back to the row. */
+  for (int column = nearest.column, i = NONE; i != row;) {
+    i = (int)a->before[column];
+    const int dropped = a->column_of[i];
+    assignment_match_pair(a, i, column);
+    column = dropped;
+  }
 }
 
 void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, double *v) {

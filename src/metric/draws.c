@@ -117,18 +117,6 @@ void metric_norms(int d, int n, const double *x, double *norm) {
   }
 }
 
-/* Returns b' x - x' Lambda x / 2. */
-static double metric_quadratic_form(int d, size_t stride, const double *precision, const double *vector,
-                                    const double *x) {
-  double sum = 0;
-  for (size_t i = 0; i < (size_t)d; i++) {
-    double slope = 0;
-    for (size_t j = 0; j < (size_t)d; j++) slope += precision[i * (size_t)d + j] * x[j * stride];
-    sum += x[i * stride] * (vector[i] - slope / 2);
-  }
-  return sum;
-}
-
 void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
                             double *work) {
   const int d = history->d;
@@ -136,7 +124,15 @@ void metric_log_likelihoods(const History *history, int run, int n, const double
     const HistoryView one = {.history = history, .draws = 1, .first = run, .lanes = 1};
     double *vector = work + d * d;
     history_evidence(&one, work, vector);
-    for (int k = 0; k < n; k++) log_likelihood[k] = metric_quadratic_form(d, (size_t)n, work, vector, x + k);
+    for (int k = 0; k < n; k++) { /* b' x - x' Lambda x / 2 */
+      double sum = 0;
+      for (int i = 0; i < d; i++) {
+        double slope = 0;
+        for (int j = 0; j < d; j++) slope += work[i * d + j] * x[(size_t)j * (size_t)n + (size_t)k];
+        sum += x[(size_t)i * (size_t)n + (size_t)k] * (vector[i] - slope / 2);
+      }
+      log_likelihood[k] = sum;
+    }
   } else if (n > 1) {
     const HistoryView draws = {.history = history, .draws = n, .first = run * n, .lanes = n};
     history_log_likelihood(&draws, x, log_likelihood, NULL);

@@ -214,35 +214,30 @@ double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, 
   return wasserstein_mean_of_slices(w, &(Clouds){d, n, m, x, y}, directions, rng, &largest, w->candidate);
 }
 
-/* Turns direction by about `step` radians towards the part of the gradient that is tangent to the sphere, and
- * writes the result to `candidate`. Returns false at a stationary point. */
-static bool wasserstein_turn_direction(int d, const double *direction, const double *gradient, double step,
-                                       double *candidate) {
-  double radial = 0;
-  for (int k = 0; k < d; k++) radial += gradient[k] * direction[k];
-  for (int k = 0; k < d; k++) candidate[k] = gradient[k] - radial * direction[k];
-  double tangent = wasserstein_direction_norm(d, candidate);
-  if (tangent <= 1e-14 * wasserstein_direction_norm(d, gradient)) return false;
-  for (int k = 0; k < d; k++) candidate[k] = direction[k] + step / tangent * candidate[k];
-  double length = wasserstein_direction_norm(d, candidate);
-  for (int k = 0; k < d; k++) candidate[k] /= length;
-  return true;
-}
-
-/* Climbs from w->direction, where W1 is `value`, along the gradient; returns the W1 that is reached. */
+/* Climbs from w->direction, where W1 is `value`; returns the W1 that is reached. A step turns the direction
+ * by about `step` radians towards the part of the gradient that is tangent to the sphere; there is none at a
+ * stationary point. */
 static double wasserstein_climb_direction(Wasserstein *w, const Clouds *clouds, double value) {
-  size_t bytes = (size_t)clouds->d * sizeof(double);
-  double step = 0.5;
+  const int d = clouds->d;
+  const size_t bytes = (size_t)d * sizeof(double);
+  double step = 0.5, *candidate = w->candidate;
   wasserstein_along_direction(w, clouds, w->direction, w->gradient);
   for (int k = 0; k < MOST_STEPS && step > LEAST_STEP; k++) {
-    if (!wasserstein_turn_direction(clouds->d, w->direction, w->gradient, step, w->candidate)) break;
-    double candidate = wasserstein_along_direction(w, clouds, w->candidate, w->candidate_gradient);
-    if (candidate <= value) {
+    double radial = 0;
+    for (int i = 0; i < d; i++) radial += w->gradient[i] * w->direction[i];
+    for (int i = 0; i < d; i++) candidate[i] = w->gradient[i] - radial * w->direction[i];
+    const double tangent = wasserstein_direction_norm(d, candidate);
+    if (tangent <= 1e-14 * wasserstein_direction_norm(d, w->gradient)) break;
+    for (int i = 0; i < d; i++) candidate[i] = w->direction[i] + step / tangent * candidate[i];
+    const double length = wasserstein_direction_norm(d, candidate);
+    for (int i = 0; i < d; i++) candidate[i] /= length;
+    const double reached = wasserstein_along_direction(w, clouds, candidate, w->candidate_gradient);
+    if (reached <= value) {
       step /= 2;
       continue;
     }
-    value = candidate;
-    memcpy(w->direction, w->candidate, bytes);
+    value = reached;
+    memcpy(w->direction, candidate, bytes);
     memcpy(w->gradient, w->candidate_gradient, bytes);
   }
   return value;
