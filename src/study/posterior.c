@@ -45,18 +45,23 @@ static double study_posterior_axis_value(const Config *setting, int point) {
   return (double)study_posterior_size(setting, point);
 }
 
-#define NEEDS_BESIDE(name, word, text)                                                                       \
-  [CURVE_##name] = POSTERIOR_NEEDS_REFERENCE,                                                                \
-  [CURVE_##name##_floor] = POSTERIOR_NEEDS_REFERENCE | POSTERIOR_NEEDS_FLOOR,
-#define NEEDS_EXACT(name, word, text) [CURVE_##name] = POSTERIOR_NEEDS_REFERENCE,
-#define NEEDS_NOTHING(name, word, text)
-static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
-                                      POSTERIOR_NEEDS_REFERENCE};
+#define BESIDE(name, word, text)                                                                             \
+  [CURVE_##name] = {measure_##name, POSTERIOR_NEEDS_REFERENCE},                                              \
+  [CURVE_##name##_floor] = {measure_##name, POSTERIOR_NEEDS_REFERENCE | POSTERIOR_NEEDS_FLOOR},
+#define EXACT(name, word, text) [CURVE_##name] = {measure_##name, POSTERIOR_NEEDS_REFERENCE},
+#define ALONE(name, word, text) [CURVE_##name] = {measure_##name, 0},
+/* The function that measures each curve, NULL: study_measure_run does it; and what it needs. */
+static const struct {
+  Measure *measure;
+  int needs;
+} kinds[CURVES] = {
+    METRIC_LIST(BESIDE, EXACT, ALONE)[CURVE_log_concavity] = {NULL, POSTERIOR_NEEDS_REFERENCE}};
 
 int study_posterior_needs(const Study *study, bool has_shared) {
   int all = 0;
   for (int c = 0; c < study->curve_count; c++)
-    if (!(has_shared && study->curves[c]->shared)) all |= needs[study->curves[c] - study_posterior.curves];
+    if (!(has_shared && study->curves[c]->shared))
+      all |= kinds[study->curves[c] - study_posterior.curves].needs;
   return all;
 }
 
@@ -212,11 +217,6 @@ static Status study_measure_concavity(Block *block, int which, int b, Rng rng, d
                         rng, out);
 }
 
-#define MEASURE(name, word, text) [CURVE_##name] = measure_##name,
-#define MEASURE_AND_FLOOR(name, word, text) MEASURE(name, word, text)[CURVE_##name##_floor] = measure_##name,
-/* The function that measures each curve; NULL: study_measure_run does it. */
-static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE, MEASURE)};
-
 /* Measures one curve for run b at this sample size. A floor compares the second set of exact draws with the
  * first. */
 static Status study_measure_run(Block *block, int which, int b, uint32_t round, double *out) {
@@ -236,7 +236,7 @@ static Status study_measure_run(Block *block, int which, int b, uint32_t round, 
                                  .work = block->work + d,
                                  .emd = block->emd,
                                  .wasserstein = block->wasserstein};
-  if (measures[which]) return measures[which](&comparison, out);
+  if (kinds[which].measure) return kinds[which].measure(&comparison, out);
   if (which != CURVE_ess) return study_measure_concavity(block, which, b, comparison.directions, out);
   *out = block->policy.ops ? NAN : block->sampler.ess[b];
   return STATUS_OK;

@@ -83,17 +83,6 @@ static void study_score_find_ranks(Ruler *self, const Cloud *draws, Rng rng, dou
   rank[2] = study_score_place_truth(n, values, truth, &rng);
 }
 
-/* Adds `share` times the metric between two clouds to *out. */
-static Status study_score_add_distance(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y,
-                                       Rng directions, double share, double *out) {
-  Comparison comparison = self->comparison;
-  double value;
-  comparison.x = x, comparison.y = y, comparison.directions = directions;
-  TRY(metric(&comparison, &value));
-  *out += share * value;
-  return STATUS_OK;
-}
-
 /* Computes the mean of a metric over sets of exact draws and its floor, the mean over pairs of sets; also,
  * unless `spread` is NULL, the mean square, over sets, of how much further a set is from the others than
  * these are from each other. */
@@ -101,13 +90,17 @@ static Status study_score_compare_with_floor(const Ruler *self, Measure *metric,
                                              double *floor, double *spread) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
   double sum = 0, of_set[SETS] = {0}; /* distances of all pairs, and of those with each set */
-  double squares = 0;
+  double squares = 0, value, pair;
+  Comparison comparison = self->comparison;
+  comparison.directions = directions;
   *mean = *floor = 0;
   for (int k = 0; k < SETS; k++) {
-    TRY(study_score_add_distance(self, metric, &self->draws, &self->exact[k], directions, share, mean));
+    comparison.x = &self->draws, comparison.y = &self->exact[k];
+    TRY(metric(&comparison, &value));
+    *mean += share * value;
     for (int j = 0; j < k; j++) {
-      double pair = 0;
-      TRY(study_score_add_distance(self, metric, &self->exact[j], &self->exact[k], directions, 1, &pair));
+      comparison.x = &self->exact[j];
+      TRY(metric(&comparison, &pair));
       *floor += pairs * pair, sum += pair;
       of_set[j] += pair, of_set[k] += pair;
     }
@@ -123,26 +116,6 @@ static Status study_score_compare_with_floor(const Ruler *self, Measure *metric,
 
 /* ---- the histories of a group */
 
-/* Makes exact draws for all histories: theta[d, histories SETS M]. */
-static Status study_score_draw_exact(const Pack *pack, const PackGroup *group, double *theta) {
-  SCRATCH_ARENA(scratch);
-  Sampler exact;
-  int64_t *fallbacks;
-  const int draws = SETS * pack->draws;
-  const SamplerSetup setup = {.prior = &pack->prior,
-                              .likelihood = &pack->problem.likelihood,
-                              .runs = group->histories,
-                              .draws = draws,
-                              .seed = pack->problem.seed,
-                              .first_run = group->first};
-  const RngLanes rng = rng_lanes(rng_key(pack->problem.seed, RNG_EXACT), group->first, group->histories,
-                                 draws, (uint32_t)group->observations);
-  ALLOCATE(&scratch, fallbacks, group->histories);
-  TRY(sampler_create(&scratch, &sampler_exact, &setup, &exact));
-  sampler_sample(&exact, &group->history, rng, draws, theta, fallbacks);
-  return STATUS_OK;
-}
-
 /* Measures the histories of a group; theta[histories, M, d] and measured[MEASURED, histories] are of the
  * whole problem. */
 static Status study_score_measure_group(Ruler *self, const PackGroup *group, const double *theta,
@@ -151,9 +124,21 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
   const int d = pack->problem.d, m = pack->draws;
   const size_t lanes = (size_t)group->histories * SETS * (size_t)m;
   SCRATCH_ARENA(scratch);
+  Sampler sampler;
+  int64_t *fallbacks;
   double *exact; /* [d, histories SETS M] */
+  const SamplerSetup setup = {.prior = &pack->prior,
+                              .likelihood = &pack->problem.likelihood,
+                              .runs = group->histories,
+                              .draws = SETS * m,
+                              .seed = pack->problem.seed,
+                              .first_run = group->first};
+  const RngLanes rng = rng_lanes(rng_key(pack->problem.seed, RNG_EXACT), group->first, group->histories,
+                                 SETS * m, (uint32_t)group->observations);
   ALLOCATE(&scratch, exact, (size_t)d * lanes);
-  TRY(study_score_draw_exact(pack, group, exact));
+  ALLOCATE(&scratch, fallbacks, group->histories);
+  TRY(sampler_create(&scratch, &sampler_exact, &setup, &sampler));
+  sampler_sample(&sampler, &group->history, rng, SETS * m, exact, fallbacks);
   for (int h = 0; h < group->histories; h++) {
     const size_t number = (size_t)group->first + (size_t)h;
     double out[MEASURED] = {[MODE_ERROR] = NAN, [MODE_FLOOR] = NAN};

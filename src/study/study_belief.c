@@ -49,26 +49,9 @@ static PriorGuard study_belief_guard_of_keys(const Config *setting, const Config
                       .shrink = automatic ? GUARD_AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
 }
 
-/* Describes what past tasks depend on apart from the distribution of theta*: the world, whatever the length
- * of its runs, and the likelihood that is assumed. */
-static void study_belief_describe_past(const Config *setting, const Belief *belief, FILE *out) {
-  static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
-  char value[1024];
-  fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", sources[belief->learned_from],
-          belief->past_tasks, belief->past_observations, belief->likelihood.ops->name,
-          belief->likelihood.noise);
-  for (const ConfigKey *key = study_keys; key->name; key++) {
-    bool counts = strncmp(key->name, "problem.", strlen("problem.")) == 0 || !strcmp(key->name, "likelihood");
-    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) counts &= strcmp(key->name, apart[i]) != 0;
-    if (!counts) continue;
-    config_show(setting, key->name, sizeof value, value);
-    fprintf(out, " %s %s", key->name, value);
-  }
-  fprintf(out, "\n");
-}
-
 /* Hashes everything that a fitted prior depends on. */
 static Status study_belief_compute_hash(const Config *setting, const Problem *problem, Belief *belief) {
+  static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
   char file_hash[DIGEST_SIZE] = "none";
   const char *file = config_text(setting, "problem.file");
   if (file) TRY(digest_file(file, file_hash));
@@ -82,7 +65,23 @@ static Status study_belief_compute_hash(const Config *setting, const Problem *pr
           (unsigned long long)belief->fit.seed, belief->fit.replicate);
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
-  if (belief->learned_from != LEARNED_FROM_THETA) study_belief_describe_past(setting, belief, out);
+  if (belief->learned_from != LEARNED_FROM_THETA) {
+    /* What past tasks depend on apart from the distribution of theta*: the world, whatever the length of its
+     * runs, and the likelihood that is assumed. */
+    char value[1024];
+    fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", sources[belief->learned_from],
+            belief->past_tasks, belief->past_observations, belief->likelihood.ops->name,
+            belief->likelihood.noise);
+    for (const ConfigKey *key = study_keys; key->name; key++) {
+      bool counts =
+          strncmp(key->name, "problem.", strlen("problem.")) == 0 || !strcmp(key->name, "likelihood");
+      for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) counts &= strcmp(key->name, apart[i]) != 0;
+      if (!counts) continue;
+      config_show(setting, key->name, sizeof value, value);
+      fprintf(out, " %s %s", key->name, value);
+    }
+    fprintf(out, "\n");
+  }
   if (belief->family == &prior_auto) { /* how candidates are judged */
     int sizes[CANDIDATE_SIZES];
     const int count = study_candidates_sizes(setting, sizes);
@@ -158,21 +157,6 @@ static Status study_belief_first_guard_task(const Belief *belief, int64_t *out) 
   return status_set(
       STATUS_INPUT,
       "prior.guard_tasks: prior.train_samples: all leaves no theta for other tasks; use a number");
-}
-
-static Status study_belief_learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
-  SCRATCH_ARENA(scratch);
-  Logs tasks;
-  int64_t first;
-  TRY(prior_check_guard(prior));
-  TRY(study_belief_first_guard_task(belief, &first));
-  TRY(logs_create(&scratch, problem->d, &belief->likelihood, &tasks));
-  TRY(problem_past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks,
-                        belief->past_observations, &tasks));
-  if (tasks.tasks == 0)
-    return status_set(STATUS_INPUT, "prior.guard_tasks: the prior is learned from all available theta; use a "
-                                    "smaller prior.train_samples or prior.past_tasks");
-  return prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
 }
 
 /* Sets the kind of belief that a word names, and what belongs to it. Families of priors are fitted, and a
@@ -296,7 +280,19 @@ Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *pr
     TRY(status);
   }
   out->guard = belief->guard;
-  return belief->guard.tasks > 0 ? study_belief_learn_guard(belief, problem, out) : STATUS_OK;
+  if (belief->guard.tasks == 0) return STATUS_OK;
+  SCRATCH_ARENA(scratch);
+  Logs tasks;
+  int64_t first;
+  TRY(prior_check_guard(out));
+  TRY(study_belief_first_guard_task(belief, &first));
+  TRY(logs_create(&scratch, problem->d, &belief->likelihood, &tasks));
+  TRY(problem_past_logs(problem, belief->fit.replicate, (int)first, out->guard.tasks,
+                        belief->past_observations, &tasks));
+  if (tasks.tasks == 0)
+    return status_set(STATUS_INPUT, "prior.guard_tasks: the prior is learned from all available theta; use a "
+                                    "smaller prior.train_samples or prior.past_tasks");
+  return prior_wide_learn(prior_stand_in(out), out->guard.width, &tasks, &out->guard.weight);
 }
 
 /* The prior of a belief or, if that is still to be fitted, an empty prior with the same abilities. */

@@ -36,44 +36,34 @@ int64_t study_runs_in_blocks(const Runs *runs, int blocks) {
   return blocks >= runs->blocks ? runs->most : blocks * runs->block;
 }
 
-static Status runs_count_blocks(Runs *runs) {
-  const int64_t count = study_runs_list(runs, NULL);
-  if (count > 1000000000)
-    return status_set(STATUS_INPUT, "%lld blocks of runs: too many; raise block", (long long)count);
-  runs->blocks = (int)count;
-  return STATUS_OK;
-}
-
-static Status runs_create_adaptive(const Config *config, Runs *out) {
-  out->adaptive = true;
-  out->most = config_int(config, "runs.max");
-  out->least = config_int(config, "runs.min");
-  out->target = config_real(config, "runs.target_se");
+Status study_runs_create(const Config *config, Runs *out) {
+  *out = (Runs){.block = config_int(config, "block"),
+                .replicates = (int)config_int(config, "prior.replicates"),
+                .adaptive = !config_present(config, "runs")};
+  if (out->adaptive) {
+    out->most = config_int(config, "runs.max");
+    out->least = config_int(config, "runs.min");
+    out->target = config_real(config, "runs.target_se");
+  } else {
+    out->most = out->least = config_int(config, "runs");
+  }
   if (out->least > out->most)
     return status_set(STATUS_INPUT, "key 'runs.min': %lld is more than runs.max, %lld", (long long)out->least,
                       (long long)out->most);
   if (out->replicates > out->least)
-    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs in runs.min",
-                      out->replicates, (long long)out->least);
+    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs%s",
+                      out->replicates, (long long)out->least, out->adaptive ? " in runs.min" : "");
   /* Blocks are smaller if the first runs would not reach all replicates otherwise. */
-  out->block = runs_least_of(out->block, runs_ceil_ratio(out->least, out->replicates));
-  TRY(runs_count_blocks(out));
-  if (out->replicates > out->blocks)
+  if (out->adaptive) out->block = runs_least_of(out->block, runs_ceil_ratio(out->least, out->replicates));
+  const int64_t count = study_runs_list(out, NULL);
+  if (count > 1000000000)
+    return status_set(STATUS_INPUT, "%lld blocks of runs: too many; raise block", (long long)count);
+  out->blocks = (int)count;
+  if (out->adaptive && out->replicates > out->blocks)
     return status_set(STATUS_INPUT,
                       "key 'prior.replicates': %d, but runs.max allows only %d blocks of %lld runs",
                       out->replicates, out->blocks, (long long)out->block);
   return STATUS_OK;
-}
-
-Status study_runs_create(const Config *config, Runs *out) {
-  *out =
-      (Runs){.block = config_int(config, "block"), .replicates = (int)config_int(config, "prior.replicates")};
-  if (!config_present(config, "runs")) return runs_create_adaptive(config, out);
-  out->most = out->least = config_int(config, "runs");
-  if (out->replicates > out->most)
-    return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
-                      out->replicates, (long long)out->most);
-  return runs_count_blocks(out);
 }
 
 int study_runs_first_wave(const Runs *runs) {
