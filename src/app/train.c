@@ -6,7 +6,6 @@
 #include "parallel/auto.h"
 #include "parallel/parallel_fits.h"
 #include "parallel/parallel_logs.h"
-#include "study/study_fit_data.h"
 
 #include <string.h>
 #include <unistd.h>

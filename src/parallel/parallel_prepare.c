@@ -3,7 +3,6 @@
 #include "io/durable.h"
 #include "parallel/auto.h"
 #include "parallel/parallel_fits.h"
-#include "study/study_fit_data.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
 #include "model/prior/logs_fit.h"
 #include "model/prior/prior_beside.h"
 #include "model/prior/prior_wide.h"
+#include "model/prior/training_samples.h"
 #include "policy/policy.h"
 #include "problem/problem_past.h"
 #include "sampler/guard.h"
@@ -18,19 +19,6 @@ static const char *const sources[] = {[LEARNED_FROM_THETA] = "theta",
                                       [LEARNED_FROM_LOGS] = "logs",
                                       [LEARNED_FROM_ESTIMATES] = "estimates",
                                       [LEARNED_FROM_MEANS] = "posterior_means"};
-
-/* Returns the word for the policy's prior: its option, or else the default of its method. A default that is
- * learned is replaced by prior.family, unless it is Gaussian by definition. */
-static const char *study_belief_prior_word(const Config *setting, const ConfigPolicy *policy,
-                                           const PolicyMethod *method) {
-  const char *word = config_text(policy->options, "prior");
-  if (strcmp(word, "default") != 0) return word;
-  bool learned =
-      study_candidates_family(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
-  if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
-  return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
-                                                    : config_text(setting, "prior.family");
-}
 
 /* Returns the guard that the keys ask for, since a learned prior may be wrong. */
 static PriorGuard study_belief_guard_of_keys(const Config *setting, const ConfigPolicy *policy,
@@ -104,7 +92,8 @@ static LearnedFrom study_belief_learned_from(const Config *setting) {
   return (LearnedFrom)i;
 }
 
-bool study_belief_takes_logs(const Belief *belief) {
+/* Returns whether the family of a fitted belief can be fitted to the logs directly. */
+static bool study_belief_takes_logs(const Belief *belief) {
   return belief->family->fit_logs_part || belief->family == &prior_auto;
 }
 
@@ -209,7 +198,15 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
       !config_is(policy->options, "components", "study"))
     out->fit.components =
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
-  const char *word = study_belief_prior_word(setting, policy, &method);
+  const char *word = config_text(policy->options, "prior");
+  if (strcmp(word, "default") == 0) {
+    /* A default that is learned is replaced by prior.family, unless it is Gaussian by definition. */
+    const bool learned =
+        study_candidates_family(method.default_prior) && strcmp(method.default_prior, "gaussian") != 0;
+    word = !learned || strcmp(given, "samples") == 0 ? method.default_prior
+           : strcmp(given, "file") == 0              ? config_text(setting, "prior.file")
+                                                     : given;
+  }
   out->likelihood = policy_likelihood(&method, policy->options, problem);
   if (likelihood_has_network(&out->likelihood)) {
     out->kind = BELIEF_WEIGHTS;
@@ -294,6 +291,60 @@ Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *pr
                                     "smaller prior.train_samples or prior.past_tasks");
   return prior_wide_learn(prior_stand_in(out), out->guard.width, &tasks, &out->guard.weight);
 }
+
+/* ---- what a fitted prior is learned from */
+
+Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
+                             FitSource *out) {
+  SCRATCH_ARENA(scratch);
+  const bool takes_logs = belief->learned_from == LEARNED_FROM_LOGS && study_belief_takes_logs(belief);
+  const double noise = belief->likelihood.noise;
+  Arena *of_logs = takes_logs ? memory : &scratch;
+  Samples *samples;
+  Logs *logs = NULL;
+  Prior standard;
+  if (belief->learned_from != LEARNED_FROM_THETA) {
+    ALLOCATE(of_logs, logs, 1);
+    TRY(logs_create(of_logs, problem->d, &belief->likelihood, logs));
+    TRY(problem_past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations,
+                          logs));
+  }
+  if (takes_logs) {
+    *out = (FitSource){.logs = logs};
+    return STATUS_OK;
+  }
+  ALLOCATE(memory, samples, 1);
+  switch (belief->learned_from) {
+  case LEARNED_FROM_THETA:
+    TRY(problem_training_samples(memory, problem, belief->fit.replicate, belief->train_samples, samples));
+    break;
+  case LEARNED_FROM_LOGS: TRY(logs_draws(memory, logs, &belief->fit, base->mixture, noise, samples)); break;
+  case LEARNED_FROM_ESTIMATES: /* the theta of a task is treated as known: its posterior mean under N(0, I) */
+    TRY(prior_standard(&scratch, logs->d, &belief->fit, &standard));
+    TRY(logs_means(memory, logs, standard.mixture, noise, samples));
+    break;
+  case LEARNED_FROM_MEANS: /* the same under the base */
+    TRY(logs_means(memory, logs, base->mixture, noise, samples));
+    break;
+  }
+  *out = (FitSource){.samples = samples};
+  return training_samples_contaminate(&belief->fit, samples);
+}
+
+Status study_fit_data_create_alone(Arena *memory, const Config *setting, const Belief *belief,
+                                   const Problem *problem, FitSource *out) {
+  SCRATCH_ARENA(scratch);
+  FitSource logs;
+  Belief first;
+  Prior base;
+  TRY(study_belief_prerequisite(setting, problem, belief, &first));
+  if (first.kind == BELIEF_NONE) return study_fit_data_create(memory, belief, problem, NULL, out);
+  TRY(study_fit_data_create(&scratch, &first, problem, NULL, &logs));
+  TRY(fit_source_whole(&scratch, &logs, first.family, &first.fit, &base));
+  return study_fit_data_create(memory, belief, problem, &base, out);
+}
+
+/* ---- what can be known before a prior is fitted */
 
 /* The prior of a belief or, if that is still to be fitted, an empty prior with the same abilities. */
 typedef struct {

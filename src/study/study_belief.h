@@ -52,14 +52,20 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
 Status study_belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
                               Belief *belief);
 
-/* Returns whether the family of a fitted belief can be fitted to the logs directly. */
-bool study_belief_takes_logs(const Belief *belief);
-
 /* Finds the prior that must be fitted before this fitted belief's, BELIEF_NONE if there is none: when
  * learning from logs, a mixture whose posterior draws train the networks; the Gaussian under which
  * posterior_means are taken. */
 Status study_belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief,
                                  Belief *out);
+
+/* Creates the data for a fitted belief, which must outlive them: samples of theta, given or guessed from past
+ * tasks, or the logs of these tasks, if the family can be fitted to those. `base` is the prior of
+ * study_belief_prerequisite, or NULL if there is none. */
+Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
+                             FitSource *out);
+/* Does the same, but fits the base itself first. */
+Status study_fit_data_create_alone(Arena *memory, const Config *setting, const Belief *belief,
+                                   const Problem *problem, FitSource *out);
 
 /* Returns the number of operations that fitting the prior takes (PriorOps.cost). */
 double study_belief_fit_cost(const Belief *belief, const Problem *problem);
