@@ -1,4 +1,4 @@
-/* What the replay study needs from a log, and a table of rewards of every arm (problem/table.c) too. */
+/* What the replay study needs from a log. */
 #pragma once
 
 #include "problem/problem.h"
@@ -8,8 +8,6 @@ const EventLog *problem_logged_events(const Problem *problem);
 /* Returns the event that a run meets in a round, counted from 1: each run meets all events in its own random
  * order. Streams: (EVENTS, run). */
 int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round);
-/* Sets the features of a round to those of the event that each run meets (ProblemOps.features). */
-void problem_logged_features_of_round(World *world);
 
 /* Returns the features of an arm in an event, [d]. */
 static inline const double *logged_features(const EventLog *log, int event, int arm) {

@@ -10,7 +10,7 @@
   ENTRY(pool) /* pool.c */                                                                                   \
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
-  ENTRY(table) /* table.c */                                                                                 \
+  ENTRY(table) /* problem_logged.c */                                                                        \
   ENTRY(logged) /* problem_logged.c */
 
 #define PROBLEM_DECLARE(name) extern const ProblemOps problem_##name;
