@@ -40,13 +40,8 @@ static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t rou
   for (int done = 0, draws; done < wanted; done += draws) {
     draws = wanted - done < RULE_PROPENSITY_PART ? wanted - done : RULE_PROPENSITY_PART;
     key = rng_subkey(key, RNG_PROPENSITY);
-    const RngLanes rng = {.key = key,
-                          .run = rule->first_run,
-                          .draws = (uint32_t)draws,
-                          .round = round,
-                          .lanes = (uint32_t)(history->runs * draws),
-                          .runs = rule->runs,
-                          .rounds = rule->rounds};
+    RngLanes rng = rule_streams(rule, round, history->runs, draws);
+    rng.key = key;
     sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
     for (int b = 0; b < runs; b++)
       rule_count_best_arms(rule, b, runs, draws, arms, apart, features,

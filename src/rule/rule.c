@@ -118,8 +118,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   return ops->create ? ops->create(out) : STATUS_OK;
 }
 
-/* Returns the streams of a round, M for each run. */
-static RngLanes decision_rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
+RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
   return (RngLanes){.key = rule->key,
                     .run = rule->first_run,
                     .draws = (uint32_t)draws,
@@ -130,8 +129,7 @@ static RngLanes decision_rule_streams(const Rule *rule, uint32_t round, int runs
 }
 
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks) {
-  sampler_sample(&rule->sampler, history, decision_rule_streams(rule, round, history->runs, 1), 1, theta,
-                 fallbacks);
+  sampler_sample(&rule->sampler, history, rule_streams(rule, round, history->runs, 1), 1, theta, fallbacks);
 }
 
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
@@ -139,8 +137,8 @@ void rule_choose(Rule *rule, const History *history, uint32_t round, int choices
   const int runs = history->runs;
   if (rule->ops->needs & RULE_NEEDS_DRAW) rule_draw(rule, history, round, rule->theta, fallbacks);
   if (rule->ops->needs & RULE_NEEDS_MOMENTS)
-    sampler_moments(&rule->sampler, history, decision_rule_streams(rule, round, runs, rule->draws),
-                    rule->theta, rule->mean, rule->covariance, fallbacks);
+    sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
+                    rule->mean, rule->covariance, fallbacks);
   rule->ops->choose(rule, runs, choices, arms, features, arm, top);
 }
 

@@ -79,6 +79,9 @@ void rule_choose(Rule *rule, const History *history, uint32_t round, int choices
 /* Draws theta[d, B], one for each run, from the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
 
+/* Returns the streams of a round, M for each run. */
+RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws);
+
 /* ---- propensities: the probability that a rule takes an arm (propensity.c). The arm that is played is then
  * picked with these probabilities, so that they are exact, however few draws they come from. There is either
  * one posterior for all arms, B = history->runs; or, with `apart`, arm k of run n is run n K + k of the
