@@ -27,17 +27,6 @@ Status feedback_create(Arena *memory, const Config *setting, const Problem *prob
   return STATUS_OK;
 }
 
-static void feedback_swap_run(const Feedback *feedback, int b, FeedbackSlot *one, FeedbackSlot *other) {
-  const int runs = feedback->runs, arm = one->arm[b];
-  const double y = one->y[b];
-  one->arm[b] = other->arm[b], other->arm[b] = arm;
-  one->y[b] = other->y[b], other->y[b] = y;
-  for (int i = 0; i < feedback->d; i++) {
-    const double x = one->phi[i * runs + b];
-    one->phi[i * runs + b] = other->phi[i * runs + b], other->phi[i * runs + b] = x;
-  }
-}
-
 int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *phi, const double *y) {
   const int runs = feedback->runs, delay = feedback->delay;
   RngLanes rng = rng_lanes(feedback->key, feedback->first_run, runs, 1, (uint32_t)k);
@@ -53,7 +42,16 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
     }
     const int place = feedback->geometric ? (int)(feedback->uniform[runs + b] * (delay + 1))
                                           : (k - 1) % (delay > 0 ? delay : 1);
-    if (place < delay) feedback_swap_run(feedback, b, slot, &feedback->waiting[place]);
+    if (place >= delay) continue;
+    const FeedbackSlot mine = *slot, other = feedback->waiting[place]; /* they swap what run b has in them */
+    const int swapped_arm = mine.arm[b];
+    const double swapped_y = mine.y[b];
+    mine.arm[b] = other.arm[b], other.arm[b] = swapped_arm;
+    mine.y[b] = other.y[b], other.y[b] = swapped_y;
+    for (int i = 0; i < feedback->d; i++) {
+      const double x = mine.phi[i * runs + b];
+      mine.phi[i * runs + b] = other.phi[i * runs + b], other.phi[i * runs + b] = x;
+    }
   }
   return k % feedback->batch == 0 ? feedback->batch : 0;
 }

@@ -50,7 +50,7 @@ static double study_posterior_axis_value(const Config *setting, int point) {
   [CURVE_##name##_floor] = {measure_##name, POSTERIOR_NEEDS_REFERENCE | POSTERIOR_NEEDS_FLOOR},
 #define EXACT(name, word, text) [CURVE_##name] = {measure_##name, POSTERIOR_NEEDS_REFERENCE},
 #define ALONE(name, word, text) [CURVE_##name] = {measure_##name, 0},
-/* The function that measures each curve, NULL: study_measure_run does it; and what it needs. */
+/* The function that measures each curve, NULL: study_compare_draws does it; and what it needs. */
 static const struct {
   Measure *measure;
   int needs;
@@ -217,35 +217,10 @@ static Status study_measure_concavity(Block *block, int which, int b, Rng rng, d
                         rng, out);
 }
 
-/* Measures one curve for run b at this sample size. A floor compares the second set of exact draws with the
- * first. */
-static Status study_measure_run(Block *block, int which, int b, uint32_t round, double *out) {
-  const int d = block->problem.d;
-  lanes_copy(d, 1, block->world.theta + b, block->task->runs, block->work, 1);
-  const Comparison comparison = {.d = d,
-                                 .x = study_posterior.curves[which].shared ? &block->floor.run
-                                                                           : &block->draws.run,
-                                 .y = &block->reference.run,
-                                 .truth = block->work,
-                                 .history = &block->history,
-                                 .run = b,
-                                 .modes = block->truth.mixture,
-                                 .directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
-                                                .run = block->task->first_run + (uint32_t)b,
-                                                .round = round},
-                                 .work = block->work + d,
-                                 .emd = block->emd,
-                                 .wasserstein = block->wasserstein};
-  if (kinds[which].measure) return kinds[which].measure(&comparison, out);
-  if (which != CURVE_ess) return study_measure_concavity(block, which, b, comparison.directions, out);
-  *out = block->policy.ops ? NAN : block->sampler.ess[b];
-  return STATUS_OK;
-}
-
 /* Makes the exact draws at this sample size, and measures every run. */
 static Status study_compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
-  const int runs = block->task->runs;
+  const int runs = block->task->runs, d = block->problem.d;
   const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
              floor = block->needs & POSTERIOR_NEEDS_FLOOR;
   if (block->watch) watch_add(block->watch, block->seen, block->draws.run.n, block->draws.theta);
@@ -254,13 +229,35 @@ static Status study_compare_draws(Block *block, uint32_t round, int point, TaskR
   if (floor)
     study_draw_with_sampler(block, &block->floor, &block->exact, &block->history, round, block->ignored);
   for (int b = 0; b < runs; b++) {
+    Comparison comparison = {.d = d,
+                             .y = &block->reference.run,
+                             .truth = block->work,
+                             .history = &block->history,
+                             .run = b,
+                             .modes = block->truth.mixture,
+                             .directions = {.key = rng_key(study->seed, RNG_DIRECTION),
+                                            .run = block->task->first_run + (uint32_t)b,
+                                            .round = round},
+                             .work = block->work + d,
+                             .emd = block->emd,
+                             .wasserstein = block->wasserstein};
+    lanes_copy(d, 1, block->world.theta + b, runs, block->work, 1);
     study_pick_run_draws(block, &block->draws, b);
     if (reference) study_pick_run_draws(block, &block->reference, b);
     if (floor) study_pick_run_draws(block, &block->floor, b);
     for (int c = 0; c < study->curve_count; c++) {
-      if (result->has_shared && study->curves[c]->shared) continue;
       const int which = (int)(study->curves[c] - study_posterior.curves);
-      TRY(study_measure_run(block, which, b, round, study_result_values(result, c, b) + point));
+      const bool shared = study->curves[c]->shared;
+      double *out = study_result_values(result, c, b) + point;
+      if (result->has_shared && shared) continue;
+      /* A floor compares the second set of exact draws with the first. */
+      comparison.x = shared ? &block->floor.run : &block->draws.run;
+      if (kinds[which].measure)
+        TRY(kinds[which].measure(&comparison, out));
+      else if (which == CURVE_ess)
+        *out = block->policy.ops ? NAN : block->sampler.ess[b];
+      else
+        TRY(study_measure_concavity(block, which, b, comparison.directions, out));
     }
   }
   return STATUS_OK;
@@ -326,9 +323,7 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
   Prior truth;
   char sentence[512];
   TRY(problem_exact_prior(&scratch, problem, &chain, &truth));
-  bool misfit = sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence);
-  bool modes = truth.mixture != NULL, noised = truth.chain != NULL;
-  if (misfit)
+  if (sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence))
     return status_set(
         STATUS_INPUT,
         "key 'metrics': all but rank, rank_norm and rank_log_likelihood need the exact posterior: %s",
@@ -339,12 +334,12 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
                       "key 'metrics': emd compares equal numbers of draws, but there are %d draws and %d "
                       "exact ones; use reference_draws: draws, or the metric sliced_wasserstein",
                       study_posterior_draws(setting), study_posterior_reference_draws(setting));
-  if (study_measures(study, "mode_weight") && !modes)
+  if (study_measures(study, "mode_weight") && !truth.mixture)
     return status_set(STATUS_INPUT,
                       "key 'metrics': mode_weight needs theta* from a "
                       "mixture of Gaussians; problem.theta = %s is not one",
                       config_text(setting, "problem.theta"));
-  if (study_measures(study, "log_concavity") && !noised)
+  if (study_measures(study, "log_concavity") && !truth.chain)
     return status_set(STATUS_INPUT,
                       "key 'metrics': log_concavity needs theta* from a mixture of Gaussians or ising; "
                       "problem.theta = %s is neither",
