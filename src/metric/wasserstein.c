@@ -102,17 +102,6 @@ void wasserstein_sort_slices(int n, double *values) {
     }
 }
 
-/* Computes out[SLICES]: W1 between the columns of x[n, SLICES] and y[m, SLICES], both sorted. */
-static void find_slice_distances(int n, const double *x, int m, const double *y, double *out) {
-  const double units = (double)n * m;
-  for (int lane = 0; lane < SLICES; lane++) out[lane] = 0;
-  for (Coupling at = wasserstein_coupling_begin(n, m); at.mass > 0; wasserstein_coupling_next(&at)) {
-    const double share = at.mass / units;
-    const double *of_x = x + (size_t)at.i * SLICES, *of_y = y + (size_t)at.j * SLICES;
-    for (int lane = 0; lane < SLICES; lane++) out[lane] += share * fabs(of_x[lane] - of_y[lane]);
-  }
-}
-
 /* ---- one direction */
 
 /* Computes out[n] = direction' x. */
@@ -182,6 +171,7 @@ static double wasserstein_direction_norm(int d, const double *vector) {
 static double wasserstein_mean_of_slices(Wasserstein *w, const Clouds *clouds, int directions, Rng rng,
                                          double *largest, double *best) {
   const int d = clouds->d, n = clouds->n, m = clouds->m;
+  const double units = (double)n * m;
   double sum = 0, values[SLICES];
   ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
   *largest = -1;
@@ -197,7 +187,12 @@ static double wasserstein_mean_of_slices(Wasserstein *w, const Clouds *clouds, i
     project_slices(d, m, clouds->y, w->slices, w->sorted_y);
     wasserstein_sort_slices(n, w->sorted_x);
     wasserstein_sort_slices(m, w->sorted_y);
-    find_slice_distances(n, w->sorted_x, m, w->sorted_y, values);
+    memset(values, 0, sizeof values);
+    for (Coupling at = wasserstein_coupling_begin(n, m); at.mass > 0; wasserstein_coupling_next(&at)) {
+      const double share = at.mass / units, *of_x = w->sorted_x + (size_t)at.i * SLICES,
+                   *of_y = w->sorted_y + (size_t)at.j * SLICES;
+      for (int lane = 0; lane < SLICES; lane++) values[lane] += share * fabs(of_x[lane] - of_y[lane]);
+    }
     for (int lane = 0; lane < lanes; lane++) {
       sum += values[lane];
       if (values[lane] <= *largest) continue;

@@ -31,32 +31,30 @@ static const char *const environment[][2] = {{"PYTHONHASHSEED", "0"},
                                              {"OPENBLAS_NUM_THREADS", "1"},
                                              {"MKL_NUM_THREADS", "1"}};
 
-static void python_policy_become_worker(const char *const *arguments, pid_t parent, int socket) {
-  static const int ours[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(EXIT_FAILURE);
-  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) signal(ours[i], SIG_IGN);
-  for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
-    setenv(environment[i][0], environment[i][1], 0);
-  dup2(socket, STDIN_FILENO);
-  dup2(STDERR_FILENO, STDOUT_FILENO);
-  close_range(STDERR_FILENO + 1, ~0U, 0);
-  execvp(arguments[0], (char *const *)arguments);
-  _exit(EXIT_FAILURE);
-}
-
 /* Starts arguments[0], searched for in PATH, with arguments[] that end with NULL. Its standard input is the
  * socket, its standard output is our standard error, and it inherits no descriptors beyond these. It ends
  * when the calling thread does, and ignores the signals that ask a job to stop, which we handle. A program
  * that cannot be started closes the socket. Returns STATUS_INTERNAL if no socket or no process can be
  * created. The caller must call python_policy_end_worker. */
 static Status python_policy_start_process(const char *const *arguments, Tick tick, Child *out) {
+  static const int ours[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
   int ends[2];
   *out = (Child){.socket = -1, .tick = tick};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return status_set(STATUS_INTERNAL, "cannot create a socket: %s", strerror(errno));
   const pid_t parent = getpid(), process = fork();
-  if (process == 0) python_policy_become_worker(arguments, parent, ends[1]);
+  if (process == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(EXIT_FAILURE);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) signal(ours[i], SIG_IGN);
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
+      setenv(environment[i][0], environment[i][1], 0);
+    dup2(ends[1], STDIN_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    close_range(STDERR_FILENO + 1, ~0U, 0);
+    execvp(arguments[0], (char *const *)arguments);
+    _exit(EXIT_FAILURE);
+  }
   const int error = errno;
   close(ends[1]);
   out->socket = ends[0];

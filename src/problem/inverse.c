@@ -58,12 +58,6 @@ static double inverse_problem_singular_value(const Problem *self, int k) {
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
 
-/* Returns the stream of a run's singular vectors: ARMS for the left ones, RIGHT_VECTORS for the right
- * ones. */
-static Rng inverse_problem_stream(const Problem *self, RngPurpose side, uint32_t run, uint32_t round) {
-  return (Rng){.key = rng_key(self->seed, side), .run = run, .round = round};
-}
-
 static void inverse_problem_draw_features(World *world) {
   const Problem *self = world->problem;
   const Inverse *state = self->state;
@@ -71,13 +65,13 @@ static void inverse_problem_draw_features(World *world) {
   double *left = world->scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
     const uint32_t run = world->first_run + (uint32_t)b;
-    Rng rng = inverse_problem_stream(self, RNG_ARMS, run, world->round),
-        other = inverse_problem_stream(self, RNG_RIGHT_VECTORS, run, world->round);
-    rotation_draw(&rng, rank, m, left);
+    Rng of_left = {.key = rng_key(self->seed, RNG_ARMS), .run = run, .round = world->round},
+        of_right = {.key = rng_key(self->seed, RNG_RIGHT_VECTORS), .run = run, .round = world->round};
+    rotation_draw(&of_left, rank, m, left);
     if (state->axes)
       memcpy(right, state->axes, (size_t)(rank * d) * sizeof *right);
     else
-      rotation_draw(&other, rank, d, right);
+      rotation_draw(&of_right, rank, d, right);
     for (int row = 0; row < m; row++)
       for (int i = 0; i < d; i++) {
         double sum = 0;
@@ -89,10 +83,10 @@ static void inverse_problem_draw_features(World *world) {
 }
 
 /* Draws orthonormal columns from normals: what rotation_draw gives as rows. */
-static Status inverse_problem_draw_vectors(const Dense *dense, Rng rng, int rows, int columns,
-                                           DenseMatrix *out) {
+static Status inverse_problem_draw_vectors(const Dense *dense, RngKey key, uint32_t run, int rows,
+                                           int columns, DenseMatrix *out) {
   TRY(dense_matrix_create(dense, rows, columns, out));
-  dense_fill_normal(dense, rng, out);
+  dense_fill_normal(dense, (Rng){.key = key, .run = run}, out);
   return dense_orthogonal(dense, out);
 }
 
@@ -107,10 +101,9 @@ static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, con
   *out = (DenseMatrix){0};
   TRY(dense_agree(dense, arena_new(&scratch, (void **)&values, (size_t)rank, sizeof *values)));
   for (int k = 0; k < rank; k++) values[k] = inverse_problem_singular_value(self, k);
-  TRY(inverse_problem_draw_vectors(dense, inverse_problem_stream(self, RNG_ARMS, run, 0), self->arms, rank,
-                                   &left));
-  TRY(inverse_problem_draw_vectors(dense, inverse_problem_stream(self, RNG_RIGHT_VECTORS, run, 0), self->d,
-                                   rank, &right));
+  TRY(inverse_problem_draw_vectors(dense, rng_key(self->seed, RNG_ARMS), run, self->arms, rank, &left));
+  TRY(inverse_problem_draw_vectors(dense, rng_key(self->seed, RNG_RIGHT_VECTORS), run, self->d, rank,
+                                   &right));
   TRY(dense_matrix_create(dense, self->arms, self->d, out));
   dense_scale_columns(dense, values, &left);
   dense_multiply(dense, 1, false, &left, true, &right, out);

@@ -189,17 +189,6 @@ static const double *world_arm_theta(const World *world, int run, int k, size_t 
   return world->theta + (size_t)run * (size_t)unknowns + (world->problem->per_arm ? k : 0);
 }
 
-/* Returns phi' theta* of arm k. Products are rounded before they are added, here as well as for all runs at
- * once, so that the two agree. */
-static double world_arm_predictor(const World *world, int run, int k) {
-  size_t stride;
-  const double *theta = world_arm_theta(world, run, k, &stride), *phi = world_arm_features(world, k) + run;
-  double u = 0;
-  for (int i = 0; i < world->problem->d; i++)
-    u = special_two_products(1, u, phi[i * world->runs], theta[(size_t)i * stride]);
-  return u;
-}
-
 typedef double Vector __attribute__((vector_size(64)));
 enum { VECTORS = 4, FEW = VECTORS * sizeof(Vector) / sizeof(double) };
 
@@ -317,14 +306,20 @@ void world_advance(World *world, uint32_t round) {
 
 void world_play(const World *world, const int *arm, double *phi, double *y, double *regret) {
   const Problem *problem = world->problem;
-  int d = problem->d, runs = world->runs;
+  const int d = problem->d, runs = world->runs;
   for (int b = 0; b < runs; b++) {
-    const double *features = world_arm_features(world, arm[b]);
-    const double u = world_arm_predictor(world, b, arm[b]), signal = problem->quadratic ? u * u : u;
-    for (int i = 0; i < d; i++) phi[i * runs + b] = features[i * runs + b];
+    size_t stride;
+    const double *features = world_arm_features(world, arm[b]) + b,
+                 *theta = world_arm_theta(world, b, arm[b], &stride);
+    double u = 0; /* phi' theta*, products rounded before they are added, as in world_arm_predictors */
+    for (int i = 0; i < d; i++) {
+      phi[i * runs + b] = features[i * runs];
+      u = special_two_products(1, u, features[i * runs], theta[(size_t)i * stride]);
+    }
+    if (problem->quadratic) u *= u;
     y[b] = problem->ops->rewards ? world->mean[arm[b] * runs + b]
-                                 : problem->likelihood.ops->sample(&problem->likelihood, signal,
-                                                                   world->noise[b], world->noise[runs + b]);
+                                 : problem->likelihood.ops->sample(&problem->likelihood, u, world->noise[b],
+                                                                   world->noise[runs + b]);
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[arm[b] * runs + b];
   }
 }

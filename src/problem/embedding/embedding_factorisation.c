@@ -61,24 +61,6 @@ void embedding_factorisation_update(const SparseRows *sparse, const Factorisatio
   }
 }
 
-/* Returns the root mean squared residual, summed user by user. */
-static double embedding_factorisation_rmse(const SparseRows *users, const Factorisation *found) {
-  const int d = found->d;
-  double total = 0;
-  for (int row = 0; row < users->rows; row++) {
-    const double *w = found->user + (size_t)row * (size_t)d;
-    double sum = 0;
-    for (int64_t e = users->start[row]; e < users->start[row + 1]; e++) {
-      const double *x = found->item + (size_t)users->column[e] * (size_t)d;
-      double residual = users->value[e];
-      for (int i = 0; i < d; i++) residual -= w[i] * x[i];
-      sum += residual * residual;
-    }
-    total += sum;
-  }
-  return sqrt(total / (double)users->start[users->rows]);
-}
-
 Status embedding_factorise(Arena *memory, const Ratings *ratings, const FactorisationSetup *setup,
                            void (*report)(int sweep, double rmse), Factorisation *out) {
   SCRATCH_ARENA(scratch);
@@ -96,7 +78,19 @@ Status embedding_factorise(Arena *memory, const Ratings *ratings, const Factoris
   for (int s = 0; s < setup->sweeps; s++) {
     embedding_factorisation_update(&users, setup, out->item, out->user, workspace);
     embedding_factorisation_update(&items, setup, out->user, out->item, workspace);
-    out->rmse[s] = embedding_factorisation_rmse(&users, out);
+    double total = 0; /* of the squared residuals, which are summed user by user */
+    for (int row = 0; row < users.rows; row++) {
+      const double *w = out->user + (size_t)row * d;
+      double sum = 0;
+      for (int64_t e = users.start[row]; e < users.start[row + 1]; e++) {
+        const double *x = out->item + (size_t)users.column[e] * d;
+        double residual = users.value[e];
+        for (size_t i = 0; i < d; i++) residual -= w[i] * x[i];
+        sum += residual * residual;
+      }
+      total += sum;
+    }
+    out->rmse[s] = sqrt(total / (double)ratings->count);
     report(s + 1, out->rmse[s]);
   }
   return STATUS_OK;

@@ -157,20 +157,6 @@ static Status ratings_read_header(Lines *lines) {
   return STATUS_OK;
 }
 
-/* Chooses the format by its name, or by what separates the fields of the first line. */
-static Status ratings_choose_format(Lines *lines, const char *format) {
-  char text[SHOWN_SIZE + 4];
-  for (int f = 0; f < FORMATS; f++)
-    if (strcmp(format, formats[f].name) == 0) lines->format = &formats[f];
-  for (int f = 0; f < FORMATS && !lines->format; f++)
-    if (strstr(lines->line, formats[f].separator)) lines->format = &formats[f];
-  if (lines->format) return STATUS_OK;
-  return LINE_ERROR(lines,
-                    "'%s' is not a rating; known forms are user::movie::rating::timestamp (with or without "
-                    "the timestamp), the same with tabs, and CSV with a header",
-                    ratings_shown_text(lines->line, text));
-}
-
 /* Ratings as they come from the files. */
 typedef struct {
   RatingLine *line; /* [capacity] */
@@ -202,8 +188,17 @@ static Status ratings_read_lines(Lines *lines, uint32_t input, const char *forma
       continue;
     }
     if (blank) return status_set(STATUS_INPUT, "%s:%ld: a blank line before the end", lines->path, blank);
-    if (lines->number == 1) {
-      TRY(ratings_choose_format(lines, format));
+    if (lines->number == 1) { /* the format is given by its name, or by what separates the fields */
+      char text[SHOWN_SIZE + 4];
+      for (int f = 0; f < FORMATS; f++)
+        if (strcmp(format, formats[f].name) == 0) lines->format = &formats[f];
+      for (int f = 0; f < FORMATS && !lines->format; f++)
+        if (strstr(lines->line, formats[f].separator)) lines->format = &formats[f];
+      if (!lines->format)
+        return LINE_ERROR(lines,
+                          "'%s' is not a rating; known forms are user::movie::rating::timestamp (with or "
+                          "without the timestamp), the same with tabs, and CSV with a header",
+                          ratings_shown_text(lines->line, text));
       for (int column = 0; column < COLUMNS; column++) lines->column[column] = column;
       if (lines->format->header) {
         TRY(ratings_read_header(lines));
