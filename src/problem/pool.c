@@ -28,8 +28,8 @@ static Status arm_pool_create(Problem *self, const Config *config) {
                       "problem.reward = quadratic needs likelihood gaussian; with likelihood %s the reward "
                       "depends on phi' theta, so problem.reward must be linear",
                       self->likelihood.ops->name);
-  /* Problem.noise is in units of the standard deviation for a signal-to-noise ratio of 1: the square root of
-   * E (phi' theta*)^2, or of E (phi' theta*)^4 if rewards are quadratic. */
+  /* The key problem.noise is in units of the standard deviation for a signal-to-noise ratio of 1: the square
+   * root of E (phi' theta*)^2, or of E (phi' theta*)^4 if rewards are quadratic. */
   const double variance = 1 + state->zeta * state->zeta;
   self->likelihood.noise *= self->quadratic ? variance * sqrt(3 + 6.0 / self->d) : sqrt(variance);
   self->kept = (size_t)self->d * (size_t)self->arms;

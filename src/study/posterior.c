@@ -221,13 +221,11 @@ static Status study_measure_concavity(Block *block, int which, int b, Rng rng, d
 static Status study_compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
   const int runs = block->task->runs, d = block->problem.d;
-  const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
-             floor = block->needs & POSTERIOR_NEEDS_FLOOR;
+  Draws *const sets[] = {&block->draws, &block->reference, &block->floor};
   if (block->watch) watch_add(block->watch, block->seen, block->draws.run.n, block->draws.theta);
-  if (reference)
-    study_draw_with_sampler(block, &block->reference, &block->exact, &block->history, round, block->ignored);
-  if (floor)
-    study_draw_with_sampler(block, &block->floor, &block->exact, &block->history, round, block->ignored);
+  for (int s = 1; s < 3; s++)
+    if (sets[s]->theta)
+      study_draw_with_sampler(block, sets[s], &block->exact, &block->history, round, block->ignored);
   for (int b = 0; b < runs; b++) {
     Comparison comparison = {.d = d,
                              .y = &block->reference.run,
@@ -242,9 +240,8 @@ static Status study_compare_draws(Block *block, uint32_t round, int point, TaskR
                              .emd = block->emd,
                              .wasserstein = block->wasserstein};
     lanes_copy(d, 1, block->world.theta + b, runs, block->work, 1);
-    study_pick_run_draws(block, &block->draws, b);
-    if (reference) study_pick_run_draws(block, &block->reference, b);
-    if (floor) study_pick_run_draws(block, &block->floor, b);
+    for (int s = 0; s < 3; s++)
+      if (sets[s]->theta) study_pick_run_draws(block, sets[s], b);
     for (int c = 0; c < study->curve_count; c++) {
       const int which = (int)(study->curves[c] - study_posterior.curves);
       const bool shared = study->curves[c]->shared;

@@ -10,14 +10,13 @@ enum { MOST_LABELS = 128 };
 
 /* Rows sorted by label: those of label l are order[begin[l]] to order[begin[l + 1] - 1]. */
 typedef struct {
-  const LabelledRows *rows;
   int *order; /* [rows] */
   int begin[MOST_LABELS + 1];
 } Sorted;
 
 static Status labelled_rows_sort(Arena *memory, const LabelledRows *rows, Sorted *out) {
   int next[MOST_LABELS];
-  *out = (Sorted){.rows = rows};
+  *out = (Sorted){0};
   for (int i = 0; i < rows->rows; i++) {
     ASSERT(rows->label[i] < rows->labels);
     out->begin[rows->label[i] + 1]++;
