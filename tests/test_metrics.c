@@ -6,7 +6,6 @@
 #include "core/linalg.h"
 #include "core/quantile.h"
 #include "emd_golden.h"
-#include "metric/draws.h"
 #include "metric/metrics.h"
 
 enum { DIRECTIONS = 40 };

@@ -4,7 +4,7 @@
 #include "io/io_dataset.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "metric/draws.h"
+#include "metric/metrics.h"
 #include "model/history/history_filtered.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/prior_wide.h"

@@ -2,7 +2,7 @@
 
 #include "core/clock.h"
 #include "core/linalg.h"
-#include "metric/draws.h"
+#include "metric/metrics.h"
 #include "sampler/sampler.h"
 
 #include <math.h>

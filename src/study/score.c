@@ -2,7 +2,6 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "metric/draws.h"
 #include "metric/metrics.h"
 #include "sampler/methods.h"
 

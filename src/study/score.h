@@ -1,6 +1,6 @@
 /* How close draws of theta, from any source, are to the exact posteriors of a problem of the pack: distance
  * to exact draws over the Monte-Carlo floor, mode weights, and the rank of theta* (simulation-based
- * calibration, metric/draws.h).
+ * calibration, metric/metrics.h).
  *
  * For each history M draws x are compared with several sets of M exact draws, and these with each other,
  * which gives the floor. If x is exact it is like another such set, and the ratio of the mean distances is 1

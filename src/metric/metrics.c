@@ -1,9 +1,6 @@
-/* Moments, mode weights and ranks; and the metrics of the posterior study, each of which takes what it needs
- * from a comparison. */
-#include "metric/draws.h"
+#include "metric/metrics.h"
 
 #include "io/io_dataset.h"
-#include "metric/metrics.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,7 +142,7 @@ void metric_log_likelihoods(const History *history, int run, int n, const double
   }
 }
 
-/* ---- the metrics of the list */
+/* ---- the metrics of the list: each takes what it needs from a comparison */
 
 enum { PROJECTIONS = 64 /* of the sliced distances */ };
 
