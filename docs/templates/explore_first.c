@@ -9,8 +9,7 @@ static Status explore_first_create(Policy *self) {
   Ridge *state;
   ALLOCATE(self->memory, state, 1);
   self->state = state;
-  return ridge_create(self->memory, self->setup.problem->d, self->setup.runs,
-                      &self->setup.problem->likelihood, state);
+  return ridge_create(self, state);
 }
 
 static Status explore_first_choose(Policy *self, const World *world, const History *history, int *arm,

@@ -165,18 +165,6 @@ static void lower(int n, const double *restrict c, double *restrict least) {
   for (int j = 0; j < n; j++) least[j] = c[j] < least[j] ? c[j] : least[j];
 }
 
-/* Returns the mean of the reduced costs in a few rows. */
-static double assignment_mean_cost(const Assignment *a) {
-  const int step = (a->n + SAMPLE - 1) / SAMPLE;
-  double sum = 0;
-  int rows = 0;
-  for (int i = 0; i < a->n; i += step, rows++) {
-    const double *c = assignment_cost_row(a, i), least = assignment_cost_least(a->stride, c, a->v);
-    for (int j = 0; j < a->n; j++) sum += c[j] - a->v[j] - least;
-  }
-  return sum / a->n / rows;
-}
-
 /* Computes to_j = scale (c_j - v_j - low), at most MOST_COST, as the last bits of its sum with 2^52. A
  * conversion would be moved before the comparison, and raises "invalid" for an infinite number. */
 SIMD_CLONES
@@ -269,7 +257,15 @@ static void assignment_settle_prices(Assignment *a, double unit) {
 static void assignment_auction_duals(Assignment *a) {
   for (int j = 0; j < a->stride; j++) a->v[j] = j < a->n ? INFINITY : 0;
   for (int i = 0; i < a->n; i++) lower(a->n, assignment_cost_row(a, i), a->v);
-  const double mean = a->n > 1 && a->stride <= COLUMNS ? assignment_mean_cost(a) : 0;
+  if (a->n == 1 || a->stride > COLUMNS) return;
+  const int step = (a->n + SAMPLE - 1) / SAMPLE;
+  double mean = 0; /* of the reduced costs in a few rows */
+  int rows = 0;
+  for (int i = 0; i < a->n; i += step, rows++) {
+    const double *c = assignment_cost_row(a, i), least = assignment_cost_least(a->stride, c, a->v);
+    for (int j = 0; j < a->n; j++) mean += c[j] - a->v[j] - least;
+  }
+  mean = mean / a->n / rows;
   if (!(mean > 0 && isfinite(0x1p60 / mean))) return;
   int64_t bids = MOST_BIDS * (int64_t)a->n;
   double unit = INFINITY;

@@ -10,8 +10,7 @@ static Status egreedy_policy_create(Policy *self) {
   Ridge *state;
   ALLOCATE(self->memory, state, 1);
   self->state = state;
-  return ridge_create(self->memory, self->setup.problem->d, self->setup.runs,
-                      &self->setup.problem->likelihood, state);
+  return ridge_create(self, state);
 }
 
 /* Replaces the best arm by a random one with probability eps_k. Computes probability[B, K] unless that is

@@ -10,12 +10,14 @@ static void policy_ridge_add_identity(int d, int runs, double *matrix) {
     for (int b = 0; b < runs; b++) matrix[(size_t)(i * d + i) * (size_t)runs + (size_t)b] += 1;
 }
 
-Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood, Ridge *out) {
+Status ridge_create(Policy *policy, Ridge *out) {
+  Arena *memory = policy->memory;
+  const int d = policy->setup.problem->d, runs = policy->setup.runs;
   const size_t vector = (size_t)d * (size_t)runs, matrix = (size_t)d * vector;
   *out = (Ridge){0};
   ALLOCATE(memory, out->cholesky, matrix);
   ALLOCATE(memory, out->theta, vector);
-  if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
+  if (likelihood_is_conjugate(&policy->setup.problem->likelihood)) return STATUS_OK;
   TRY(irls_create(memory, d, runs, 1e-8, &out->irls));
   ALLOCATE_ARRAYS(memory, matrix, out->prior_precision, out->precision);
   ALLOCATE_ARRAYS(memory, vector, out->prior_vector, out->vector);

@@ -16,7 +16,8 @@ typedef struct {
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence, from which the next round's IRLS starts */
 } Ridge;
 
-Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood, Ridge *out);
+/* Creates the estimate in the memory of a policy, for its problem and runs. */
+Status ridge_create(Policy *policy, Ridge *out);
 /* Returns the cost of one run (sampler/cost.h). */
 double ridge_cost(const PolicyWork *work);
 /* Updates the estimate; numerical fallbacks are added to fallbacks[B]. */

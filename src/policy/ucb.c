@@ -33,8 +33,7 @@ static Status ucb_policy_create(Policy *self) {
   self->state = state;
   ALLOCATE_ARRAYS(memory, runs, state->width, state->top);
   ALLOCATE(memory, state->phi, (size_t)self->setup.problem->d * runs);
-  return ridge_create(memory, self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood,
-                      &state->ridge);
+  return ridge_create(self, &state->ridge);
 }
 
 static Status ucb_policy_choose(Policy *self, const World *world, const History *history, int *arm,
