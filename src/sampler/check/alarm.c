@@ -67,39 +67,28 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   return history_reserve(&self->histories, observations);
 }
 
-/* Returns whether direction k was observed: with fewer observations than dimensions, eigenvalues of Lambda
- * below this share of the largest are only rounding errors. */
-static bool alarm_direction_is_observed(const Alarm *self, int k) {
-  return self->eigenvalue[k] > 1e-12 * self->eigenvalue[self->d - 1];
-}
-
-/* Computes b = Lambda theta + Lambda^1/2 noise of every simulated history. */
-static void alarm_simulate_evidence(Alarm *self) {
-  const int d = self->d, runs = self->draws + 1;
-  for (int s = 1; s < runs; s++) {
-    for (int i = 0; i < d; i++) self->vector[i * runs + s] = 0;
-    for (int k = 0; k < d; k++) {
-      if (!alarm_direction_is_observed(self, k)) continue;
-      const double root = sqrt(self->eigenvalue[k]);
-      double whitened = self->noise[k * self->draws + s - 1];
-      for (int i = 0; i < d; i++)
-        whitened += root * self->basis[i * d + k] * self->theta[i * self->draws + s - 1];
-      for (int i = 0; i < d; i++) self->vector[i * runs + s] += root * whitened * self->basis[i * d + k];
-    }
-  }
-}
-
 /* Fills the histories with Gaussian rewards: the evidence of the given one, and simulated ones of the same
- * precision. */
+ * precision, b = Lambda theta + Lambda^1/2 noise. */
 static void alarm_fill_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
-  const int d = self->d, runs = self->draws + 1;
+  const int d = self->d, draws = self->draws, runs = draws + 1;
   history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
   Status status = linalg_eigen(d, self->one, self->basis, self->eigenvalue);
   ASSERT(status == STATUS_OK);
-  for (int i = 0; i < d; i++) self->vector[i * runs] = self->b[i];
+  lanes_repeat(d, runs, self->b, self->vector);
   lanes_repeat(d * d, runs, self->one, self->precision);
   rng_lanes_normal(rng, d, self->noise);
-  alarm_simulate_evidence(self);
+  for (int s = 1; s < runs; s++) {
+    for (int i = 0; i < d; i++) self->vector[i * runs + s] = 0;
+    for (int k = 0; k < d; k++) {
+      /* With fewer observations than dimensions, eigenvalues of Lambda below this share of the largest are
+       * only rounding errors, of directions that were not observed. */
+      if (!(self->eigenvalue[k] > 1e-12 * self->eigenvalue[d - 1])) continue;
+      const double root = sqrt(self->eigenvalue[k]);
+      double whitened = self->noise[k * draws + s - 1];
+      for (int i = 0; i < d; i++) whitened += root * self->basis[i * d + k] * self->theta[i * draws + s - 1];
+      for (int i = 0; i < d; i++) self->vector[i * runs + s] += root * whitened * self->basis[i * d + k];
+    }
+  }
   history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
 }
 

@@ -21,51 +21,10 @@ typedef struct {
   double *e, *moment, *vectors, *value; /* [d, M], [d, d], [d, d], [d] */
 } SpreadWork;
 
-static Status spread_create(Arena *memory, int d, int draws, SpreadWork *out) {
-  const size_t matrix = (size_t)d * (size_t)d;
-  *out = (SpreadWork){0};
-  ALLOCATE_ARRAYS(memory, d, out->mean, out->value);
-  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->half, out->map, out->moment, out->vectors);
-  ALLOCATE(memory, out->e, (size_t)d * (size_t)draws);
-  return STATUS_OK;
-}
-
 bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   if (!setup->prior->mixture || sampler->guard) return false;
   return !likelihood_has_network(setup->likelihood) && stand_in_targets_posterior(setup->options);
-}
-
-/* Returns whether the posterior is a Gaussian that is known up to rounding. */
-static bool spread_posterior_is_gaussian(const Sampler *sampler) {
-  return likelihood_is_conjugate(sampler->setup.likelihood) && sampler->setup.prior->mixture->components == 1;
-}
-
-/* Sets bounds on the largest and the smallest of d standard deviations, each with the standard error 1 /
- * sqrt(2 M), and on the mean, whose squared length has the mean d / M. */
-static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
-  const SamplerOps *ops = sampler->ops;
-  const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)sampler->d / draws);
-  const double factor = 1 + (spread_posterior_is_gaussian(sampler) ? CLOSE : SKEWED);
-  out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
-  out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
-  out->farthest =
-      spread_posterior_is_gaussian(sampler) ? INFINITY : FAR + (sqrt(sampler->d) + ERRORS) / sqrt(draws);
-}
-
-/* Computes map <- T A^-1 from the evidence in square-root form. */
-static Status spread_find_map_of_root(SpreadWork *work, const Mixture *prior, const double *evidence) {
-  SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)prior->d, n = d + 1;
-  double *row, *conditioned;
-  ALLOCATE(&scratch, row, n);
-  ALLOCATE(&scratch, conditioned, n * n);
-  mixture_evidence_root_condition(prior, 0, evidence, row, conditioned);
-  for (size_t i = 0; i < d; i++) memcpy(work->precision + i * d, conditioned + i * n, d * sizeof *row);
-  memcpy(work->half, prior->cholesky, d * d * sizeof *row);
-  linalg_invert_triangle((int)d, work->half);
-  linalg_product((int)d, false, work->precision, false, work->half, work->map);
-  return STATUS_OK;
 }
 
 /* Computes map <- L' A^-1, which gives draws with the identity as their covariance; returns false if P is not
@@ -128,35 +87,56 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
   return STATUS_OK;
 }
 
-/* Finds the map, in square-root form if the history has that, otherwise by sums; *found: there is one. */
+/* Finds the map: T A^-1 in square-root form if the history has that, otherwise from sums; *found: there is
+ * one. */
 static Status find_map(SpreadWork *work, const Mixture *prior, const History *history, Spread *out,
                        bool *found) {
   SCRATCH_ARENA(scratch);
-  const size_t n = (size_t)prior->d + 1;
-  double *evidence, hidden = out->hidden;
-  ALLOCATE(&scratch, evidence, n * n);
+  const size_t d = (size_t)prior->d, n = d + 1;
+  double *evidence, *row, *conditioned, hidden = out->hidden;
+  ALLOCATE_ARRAYS(&scratch, n * n, evidence, conditioned);
+  ALLOCATE(&scratch, row, n);
+  if (!history_root(history, 0, evidence)) {
+    *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
+    out->hidden = fmax(out->hidden, hidden);
+    out->lost = out->lost || stand_in_needed(hidden);
+    return STATUS_OK;
+  }
+  mixture_evidence_root_condition(prior, 0, evidence, row, conditioned);
+  for (size_t i = 0; i < d; i++) memcpy(work->precision + i * d, conditioned + i * n, d * sizeof *row);
+  memcpy(work->half, prior->cholesky, d * d * sizeof *row);
+  linalg_invert_triangle(prior->d, work->half);
+  linalg_product(prior->d, false, work->precision, false, work->half, work->map);
   *found = true;
-  if (history_root(history, 0, evidence)) return spread_find_map_of_root(work, prior, evidence);
-  *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
-  out->hidden = fmax(out->hidden, hidden);
-  out->lost = out->lost || stand_in_needed(hidden);
   return STATUS_OK;
 }
 
+/* Measures the spread. The bounds are on the largest and the smallest of d standard deviations, each with the
+ * standard error 1 / sqrt(2 M), and on the mean, whose squared length has the mean d / M. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out) {
   SCRATCH_ARENA(scratch);
+  const SamplerOps *ops = sampler->ops;
   const int d = sampler->d;
+  const size_t matrix = (size_t)d * (size_t)d;
   const History tempered = sampler_tempered(sampler, history);
   SpreadWork work;
   bool found;
   ASSERT(history->runs == 1);
   TRY(spread_hidden(sampler, history, out));
-  out->known = draws >= FEWEST * sampler->d && spread_is_known(sampler);
+  out->known = draws >= FEWEST * d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
-  set_bounds(sampler, draws, out);
-  TRY(spread_create(&scratch, d, draws, &work));
-  if (!spread_posterior_is_gaussian(sampler)) {
+  const bool gaussian = likelihood_is_conjugate(sampler->setup.likelihood) &&
+                        sampler->setup.prior->mixture->components == 1; /* so known up to rounding */
+  const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)d / draws);
+  const double factor = 1 + (gaussian ? CLOSE : SKEWED);
+  out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
+  out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
+  out->farthest = gaussian ? INFINITY : FAR + (sqrt(d) + ERRORS) / sqrt(draws);
+  ALLOCATE_ARRAYS(&scratch, d, work.mean, work.value);
+  ALLOCATE_ARRAYS(&scratch, matrix, work.precision, work.half, work.map, work.moment, work.vectors);
+  ALLOCATE(&scratch, work.e, (size_t)d * (size_t)draws);
+  if (!gaussian) {
     out->known = !stand_in_needed(out->hidden); /* otherwise the narrowest direction has no digits */
     if (!out->known) return STATUS_OK;
     TRY(find_moments(&work, sampler, &tempered, &out->known));

@@ -47,23 +47,6 @@ static void whiten_draws(const Watch *self, int runs, double *x) {
   linalg_forward_lanes(d, runs, self->factor, x);
 }
 
-/* Adds draw k of M of every run. */
-static void watch_add_draw(Watch *self, int runs, int draws, int k, const double *theta) {
-  const int d = self->sampler->d;
-  for (int i = 0; i < d * runs; i++) self->e[i] = theta[(size_t)i * (size_t)draws + (size_t)k];
-  whiten_draws(self, runs, self->e);
-  for (int b = 0; b < runs; b++) {
-    double along = 0, length = 0, square = 0;
-    for (int i = b; i < d * runs; i += runs) {
-      along += self->e[i] * self->from[i];
-      length += self->from[i] * self->from[i];
-      square += self->e[i] * self->e[i];
-    }
-    self->offset[b] -= length > 0 ? along / sqrt(length) : 0;
-    self->square[b] += square / d;
-  }
-}
-
 void watch_add(Watch *self, const History *history, int draws, const double *theta) {
   const int d = self->sampler->d, runs = history->runs;
   const History tempered = sampler_tempered(self->sampler, history);
@@ -72,7 +55,20 @@ void watch_add(Watch *self, const History *history, int draws, const double *the
   linalg_cholesky_lanes(d, runs, self->factor, self->jitters);
   lanes_repeat(d, runs, self->start, self->from);
   whiten_draws(self, runs, self->from);
-  for (int k = 0; k < draws; k++) watch_add_draw(self, runs, draws, k, theta);
+  for (int k = 0; k < draws; k++) {
+    for (int i = 0; i < d * runs; i++) self->e[i] = theta[(size_t)i * (size_t)draws + (size_t)k];
+    whiten_draws(self, runs, self->e);
+    for (int b = 0; b < runs; b++) {
+      double along = 0, length = 0, square = 0;
+      for (int i = b; i < d * runs; i += runs) {
+        along += self->e[i] * self->from[i];
+        length += self->from[i] * self->from[i];
+        square += self->e[i] * self->e[i];
+      }
+      self->offset[b] -= length > 0 ? along / sqrt(length) : 0;
+      self->square[b] += square / d;
+    }
+  }
   self->draws += draws;
 }
 
