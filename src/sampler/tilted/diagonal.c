@@ -33,62 +33,17 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
 
 /* ---- Langevin steps and the reverse process */
 
-/* n <= CHUNK_LANES lanes; vectors [d] are those of the stage at which the steps are taken. */
+/* n <= CHUNK_LANES lanes. */
 typedef struct {
   const Chain *chain;
   int t; /* stage of the steps: 0 for mala */
-  double *q, *b, *mean, *variance;
-  double *wide_q, *wide_b, *wide_mean, *wide_variance; /* [d, n]: repeated for every lane */
   double *s, *normal, *eps; /* [d, n] */
-  Langevin langevin;
 } DiagonalWork;
-
-static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, DiagonalWork *out) {
-  const size_t d = (size_t)posterior->prior->d, vector = d * CHUNK_LANES;
-  *out = (DiagonalWork){.chain = posterior->chain};
-  ALLOCATE_ARRAYS(memory, d, out->q, out->b, out->mean, out->variance);
-  ALLOCATE_ARRAYS(memory, vector, out->wide_q, out->wide_b, out->wide_mean, out->wide_variance, out->s,
-                  out->normal, out->eps);
-  memcpy(out->q, posterior->q, d * sizeof *out->q);
-  memcpy(out->b, posterior->b, d * sizeof *out->b);
-  denoiser_isotropic_moments(posterior->prior, out->mean, out->variance);
-  return langevin_create(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
-}
-
-/* Computes the tilt, and the prior's mean and variance, at the last stage that the evidence allows
- * (tilt_reverse.h). */
-static void flow_to_stage(DiagonalWork *work, double margin) {
-  const Schedule *schedule = &work->chain->schedule;
-  const int d = work->chain->d;
-  double largest = 0;
-  for (int i = 0; i < d; i++) largest = fmax(largest, work->q[i]);
-  work->t = tilt_flow_stage(schedule, largest, margin);
-  tilt_flow(d, 1, tilt_flow_reach(schedule, work->t), work->q, work->b);
-  const double signal = schedule->alpha_bar[work->t];
-  for (int i = 0; i < d; i++) {
-    work->mean[i] *= sqrt(signal);
-    work->variance[i] = signal * work->variance[i] + (1 - signal);
-  }
-}
 
 static void diagonal_stage_density(const void *context, int lanes, double *x, double *log_density,
                                    double *score) {
   const DiagonalWork *work = context;
   work->chain->density(work->chain, work->t, lanes, x, log_density, score);
-}
-
-/* Takes the Langevin steps and leaves their final states in s[d, n]. */
-static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int steps, double step_size) {
-  const int d = work->chain->d, lanes = chunk->lanes;
-  const LangevinPrior prior = {diagonal_stage_density, work, accept};
-  lanes_repeat(d, lanes, work->q, work->wide_q);
-  lanes_repeat(d, lanes, work->b, work->wide_b);
-  lanes_repeat(d, lanes, work->mean, work->wide_mean);
-  lanes_repeat(d, lanes, work->variance, work->wide_variance);
-  langevin_target(&work->langevin, &prior, lanes, NULL, work->wide_q, work->wide_b, work->wide_mean,
-                  work->wide_variance);
-  langevin_run(&work->langevin, chunk->rng, steps, step_size);
-  langevin_positions(&work->langevin, work->s);
 }
 
 static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fallbacks) {
@@ -115,19 +70,46 @@ static Status check_tilted(const Config *options) {
   return STATUS_OK;
 }
 
-/* Draws for `tilted`, and for `mala`, whose flow has no stages. */
+/* Draws for `tilted`, and for `mala`, whose flow has no stages. The steps are taken under the tilt, and with
+ * the prior's mean and variance, at the last stage that the evidence allows (tilt_reverse.h). */
 static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   const Config *options = posterior->options;
+  const Schedule *schedule = &posterior->chain->schedule;
   const bool tilted = config_has(options, "baseline"),
              accept = !tilted || config_is(options, "baseline", "mala");
-  DiagonalWork work;
-  TRY(diagonal_work_create(&scratch, posterior, &work));
-  if (tilted) flow_to_stage(&work, config_real(options, "margin"));
+  const int d = posterior->prior->d, steps = (int)config_int(options, "steps");
+  const size_t vector = (size_t)d * CHUNK_LANES;
+  DiagonalWork work = {.chain = posterior->chain};
+  const LangevinPrior prior = {diagonal_stage_density, &work, accept};
+  Langevin langevin;
+  double *q, *b, *mean, *variance, *wide_q, *wide_b, *wide_mean, *wide_variance, largest = 0;
+  ALLOCATE_ARRAYS(&scratch, d, q, b, mean, variance);
+  ALLOCATE_ARRAYS(&scratch, vector, wide_q, wide_b, wide_mean, wide_variance, work.s, work.normal, work.eps);
+  TRY(langevin_create(&scratch, d, CHUNK_LANES, &langevin));
+  memcpy(q, posterior->q, (size_t)d * sizeof *q);
+  memcpy(b, posterior->b, (size_t)d * sizeof *b);
+  denoiser_isotropic_moments(posterior->prior, mean, variance);
+  if (tilted) {
+    for (int i = 0; i < d; i++) largest = fmax(largest, q[i]);
+    work.t = tilt_flow_stage(schedule, largest, config_real(options, "margin"));
+    tilt_flow(d, 1, tilt_flow_reach(schedule, work.t), q, b);
+    const double signal = schedule->alpha_bar[work.t];
+    for (int i = 0; i < d; i++) {
+      mean[i] *= sqrt(signal);
+      variance[i] = signal * variance[i] + (1 - signal);
+    }
+  }
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    take_steps(&work, &chunk, accept, (int)config_int(options, "steps"), config_real(options, "step_size"));
+    lanes_repeat(d, chunk.lanes, q, wide_q);
+    lanes_repeat(d, chunk.lanes, b, wide_b);
+    lanes_repeat(d, chunk.lanes, mean, wide_mean);
+    lanes_repeat(d, chunk.lanes, variance, wide_variance);
+    langevin_target(&langevin, &prior, chunk.lanes, NULL, wide_q, wide_b, wide_mean, wide_variance);
+    langevin_run(&langevin, chunk.rng, steps, config_real(options, "step_size"));
+    langevin_positions(&langevin, work.s);
     diagonal_reverse(&work, &chunk, fallbacks);
-    chunk_store(&chunk, work.chain->d, work.s, x);
+    chunk_store(&chunk, d, work.s, x);
   }
   return STATUS_OK;
 }

@@ -1,5 +1,6 @@
 #include "sampler/tilted/langevin.h"
 
+#include "core/real.h"
 #include "core/special.h"
 #include "sampler/cost.h"
 
@@ -12,8 +13,7 @@ Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
   *out = (Langevin){.d = d, .capacity = capacity};
   ALLOCATE_ARRAYS(memory, vector, out->mean, out->deviation, out->stiffness, out->slope, out->u,
                   out->gradient, out->new_u, out->new_gradient, out->x, out->score, out->normal);
-  ALLOCATE_ARRAYS(memory, n, out->log_target, out->new_log_target, out->step, out->root, out->uniform,
-                  out->chance);
+  ALLOCATE_ARRAYS(memory, n, out->log_target, out->new_log_target, out->step, out->root, out->uniform);
   return STATUS_OK;
 }
 
@@ -112,59 +112,49 @@ static void langevin_propose(int d, int lanes, const double *restrict step, cons
     }
 }
 
-/* Computes chance[lanes] of acceptance, the exponential of min(0, log ratio). The proposals contribute 1/2
- * sum (z^2 - (z + sqrt(e) (gradient + new gradient) / 2)^2) to the log ratio. */
+/* Accepts or rejects the proposals, and adapts the step sizes and their roots unless `rate` is 0. The chance
+ * of acceptance is the exponential of min(0, log ratio), to which the proposals contribute 1/2 sum (z^2 - (z
+ * + sqrt(e) (gradient + new gradient) / 2)^2). */
 SIMD_CLONES
-static void langevin_find_acceptance(int d, int lanes, const double *restrict root,
-                                     const double *restrict log_target, const double *restrict new_log_target,
-                                     const double *restrict gradient, const double *restrict new_gradient,
-                                     const double *restrict z, double *restrict chance) {
-  for (int n = 0; n < lanes; n++) chance[n] = new_log_target[n] - log_target[n];
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      const int at = i * lanes + n;
-      const double drift = 0.5 * root[n] * (gradient[at] + new_gradient[at]);
-      chance[n] -= drift * (z[at] + 0.5 * drift);
-    }
-  for (int n = 0; n < lanes; n++) {
-    const double ratio = chance[n] < 0 ? chance[n] : 0;
-    chance[n] = special_exp_inside(ratio < -700 ? -700 : ratio);
-  }
-}
-
-/* Computes to[rows, lanes] <- from where uniform[lanes] < chance[lanes]. */
-SIMD_CLONES
-static void langevin_take(int rows, int lanes, const double *restrict uniform, const double *restrict chance,
-                          const double *restrict from, double *restrict to) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) {
-      const int at = i * lanes + n;
-      to[at] = uniform[n] < chance[n] ? from[at] : to[at];
-    }
-}
-
-/* Adapts the step sizes, and their roots. */
-SIMD_CLONES
-static void langevin_adapt(int lanes, double rate, const double *restrict chance, double *restrict step,
-                           double *restrict root) {
-  for (int n = 0; n < lanes; n++) {
-    const double to = step[n] * special_exp_inside(rate * (chance[n] - ACCEPTANCE)),
-                 above = to > STEP_LEAST ? to : STEP_LEAST;
-    step[n] = above < STEP_MOST ? above : STEP_MOST;
-    root[n] = sqrt(step[n]);
-  }
-}
-
-/* Accepts or rejects the proposals by uniform[n]; a `rate` of 0 leaves the step sizes as they are. */
 static void langevin_judge(Langevin *self, double rate) {
-  const int d = self->d, lanes = self->lanes;
-  const double *uniform = self->uniform, *chance = self->chance;
-  langevin_find_acceptance(d, lanes, self->root, self->log_target, self->new_log_target, self->gradient,
-                           self->new_gradient, self->normal, self->chance);
-  langevin_take(d, lanes, uniform, chance, self->new_u, self->u);
-  langevin_take(d, lanes, uniform, chance, self->new_gradient, self->gradient);
-  langevin_take(1, lanes, uniform, chance, self->new_log_target, self->log_target);
-  if (rate > 0) langevin_adapt(lanes, rate, chance, self->step, self->root);
+  const Real zero = {0};
+  for (RealLanes at = real_begin(self->lanes); at.count > 0; real_next(&at)) {
+    const size_t entries = (size_t)self->d * at.lanes;
+    Real log_target, new_log_target, step, root, uniform, x, from, z;
+    real_load(at, 1, self->log_target, &log_target);
+    real_load(at, 1, self->new_log_target, &new_log_target);
+    real_load(at, 1, self->step, &step);
+    real_load(at, 1, self->root, &root);
+    real_load(at, 1, self->uniform, &uniform);
+    Real chance = new_log_target - log_target;
+    for (size_t row = 0; row < entries; row += at.lanes) {
+      real_load(at, 1, self->gradient + row, &x);
+      real_load(at, 1, self->new_gradient + row, &from);
+      real_load(at, 1, self->normal + row, &z);
+      const Real drift = 0.5 * root * (x + from);
+      chance -= drift * (z + 0.5 * drift);
+    }
+    chance = real_exp(real_choose(real_above(zero, chance), chance, zero));
+    const Mask accepted = real_above(chance, uniform);
+    log_target = real_choose(accepted, new_log_target, log_target);
+    real_store(at, 1, &log_target, self->log_target);
+    for (size_t row = 0; row < entries; row += at.lanes) {
+      real_load(at, 1, self->u + row, &x);
+      real_load(at, 1, self->new_u + row, &from);
+      x = real_choose(accepted, from, x);
+      real_store(at, 1, &x, self->u + row);
+      real_load(at, 1, self->gradient + row, &x);
+      real_load(at, 1, self->new_gradient + row, &from);
+      x = real_choose(accepted, from, x);
+      real_store(at, 1, &x, self->gradient + row);
+    }
+    if (rate == 0) continue;
+    step = real_max(step * real_exp(rate * (chance - ACCEPTANCE)), real_of(STEP_LEAST));
+    step = real_choose(real_above(real_of(STEP_MOST), step), step, real_of(STEP_MOST));
+    root = real_root(step);
+    real_store(at, 1, &step, self->step);
+    real_store(at, 1, &root, self->root);
+  }
 }
 
 static void langevin_swap_states(double **a, double **b) {
@@ -172,29 +162,27 @@ static void langevin_swap_states(double **a, double **b) {
   *a = *b, *b = kept;
 }
 
-static void langevin_move(Langevin *self, RngLanes *rng, double rate) {
-  const int d = self->d, lanes = self->lanes;
-  rng_lanes_normal(rng, d, self->normal);
-  if (self->prior.has_density)
-    rng_lanes_uniform(rng, 1, self->uniform);
-  else
-    rng->position++; /* skips the uniform, which ula does not need */
-  langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
-  evaluate_target(self, self->new_u, self->new_gradient, self->new_log_target);
-  if (self->prior.has_density) {
-    langevin_judge(self, rate);
-    return;
-  }
-  langevin_swap_states(&self->u, &self->new_u);
-  langevin_swap_states(&self->gradient, &self->new_gradient);
-}
-
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
-  ASSERT((int)rng.lanes == self->lanes);
-  for (int n = 0; n < self->lanes; n++) self->step[n] = step_size, self->root[n] = sqrt(step_size);
-  rng_lanes_normal(&rng, self->d, self->u);
+  const int d = self->d, lanes = self->lanes;
+  ASSERT((int)rng.lanes == lanes);
+  for (int n = 0; n < lanes; n++) self->step[n] = step_size, self->root[n] = sqrt(step_size);
+  rng_lanes_normal(&rng, d, self->u);
   evaluate_target(self, self->u, self->gradient, self->log_target);
-  for (int k = 0; k < steps; k++) langevin_move(self, &rng, 2 * k < steps ? pow(k + 1, -0.6) : 0);
+  for (int k = 0; k < steps; k++) {
+    rng_lanes_normal(&rng, d, self->normal);
+    if (self->prior.has_density)
+      rng_lanes_uniform(&rng, 1, self->uniform);
+    else
+      rng.position++; /* skips the uniform, which ula does not need */
+    langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
+    evaluate_target(self, self->new_u, self->new_gradient, self->new_log_target);
+    if (self->prior.has_density) {
+      langevin_judge(self, 2 * k < steps ? pow(k + 1, -0.6) : 0);
+      continue;
+    }
+    langevin_swap_states(&self->u, &self->new_u);
+    langevin_swap_states(&self->gradient, &self->new_gradient);
+  }
 }
 
 double langevin_cost(double d, double lanes, double prior) {

@@ -38,7 +38,7 @@ typedef struct {
   double *new_u, *new_gradient, *new_log_target;
   double *x, *score; /* [d, n] */
   double *step, *root; /* [n]: e, and its square root */
-  double *normal, *uniform, *chance; /* [d, n], [n], [n]: chance of acceptance */
+  double *normal, *uniform; /* [d, n], [n] */
 } Langevin;
 
 /* The keys `steps` and `step_size`, for the options of a sampler. */

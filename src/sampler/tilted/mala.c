@@ -112,22 +112,6 @@ static void mala_white_density(const void *context, int lanes, double *x, double
   mala_find_white(self->langevin.d, lanes, self->prior_mean, x, log_density, score);
 }
 
-/* Computes theta[d, lanes] <- A U theta, after steps in the eigenbasis. */
-static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
-  evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
-  if (self->root)
-    linalg_multiply_shared(d, lanes, false, self->root, self->vector, self->theta);
-  else
-    memcpy(self->theta, self->vector, (size_t)(d * lanes) * sizeof *self->theta);
-}
-
-/* Returns how many lanes take their steps together: half a chunk if the bases of a whole one, which each step
- * reads twice, would not fit in the first-level cache. */
-static int mala_lanes(const Mala *self, int d) {
-  const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis.u;
-  return self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
-}
-
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
@@ -137,7 +121,11 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
                                              : mala_density,
                                self, true};
   const int d = sampler->d;
-  for (Chunk chunk = chunk_begin_narrow(rng, mala_lanes(self, d)); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  /* Half a chunk if the bases of a whole one, which each step reads twice, would not fit in the first-level
+   * cache. */
+  const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis.u;
+  const int most = self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
+  for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     self->view = (HistoryView){history, draws, chunk.first, lanes, NULL, NULL};
     if (rows)
@@ -150,46 +138,23 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
                     self->prior_mean, self->prior_variance);
     langevin_run(&self->langevin, chunk.rng, self->steps, self->step_size);
     langevin_positions(&self->langevin, self->theta);
-    if (self->white) mala_leave_eigenbasis(self, d, lanes);
-    chunk_store(&chunk, d, self->theta, theta);
+    if (self->white) { /* leaves the eigenbasis: A U theta */
+      evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
+      if (self->root) linalg_multiply_shared(d, lanes, false, self->root, self->vector, self->theta);
+    }
+    chunk_store(&chunk, d, self->white && !self->root ? self->vector : self->theta, theta);
   }
-}
-
-/* Sets A, and the mean and covariance that a Gaussian prior has in x. */
-static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
-  const size_t d = (size_t)prior->d;
-  double *inverse = self->covariance;
-  ALLOCATE(memory, self->root, d * d);
-  memcpy(self->root, prior->cholesky, d * d * sizeof *self->root);
-  memcpy(inverse, prior->cholesky, d * d * sizeof *inverse);
-  linalg_invert_triangle(prior->d, inverse);
-  linalg_multiply_shared(prior->d, 1, false, inverse, prior->mean, self->mean);
-  for (size_t i = 0; i < d * d; i++) self->covariance[i] = i % (d + 1) == 0;
-  return STATUS_OK;
-}
-
-/* Prepares for rewards that are not Gaussian. */
-static Status mala_take_rows(Arena *memory, Mala *self, int d) {
-  const size_t vector = (size_t)d * CHUNK_LANES;
-  ALLOCATE(memory, self->prior_precision, (size_t)d * vector);
-  ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->image);
-  ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
-  ALLOCATE(memory, self->precision, d * d);
-  ALLOCATE(memory, self->information, d);
-  ASSERT(linalg_invert(d, self->covariance, self->precision));
-  linalg_multiply_shared(d, 1, false, self->precision, self->mean, self->information);
-  return irls_create(memory, d, CHUNK_LANES, MODE_TOLERANCE, &self->irls);
 }
 
 static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   const Mixture *prior = setup->prior->mixture;
+  const bool rows = !likelihood_is_conjugate(setup->likelihood);
   Mala *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->prior = prior;
-  const bool rows = !likelihood_is_conjugate(setup->likelihood);
   self->white = prior->components == 1 && !rows;
   self->steps = (int)config_int(setup->options, "steps");
   self->step_size = config_real(setup->options, "step_size");
@@ -199,8 +164,25 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, vector, self->q, self->vector, self->b, self->prior_mean, self->prior_variance,
                   self->theta, self->gradient);
   mixture_moments(prior, self->mean, self->covariance);
-  if (rows) TRY(mala_take_rows(memory, self, sampler->d));
-  if (self->white && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));
+  if (rows) {
+    ALLOCATE(memory, self->prior_precision, d * vector);
+    ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->image);
+    ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
+    ALLOCATE(memory, self->precision, d * d);
+    ALLOCATE(memory, self->information, d);
+    ASSERT(linalg_invert(sampler->d, self->covariance, self->precision));
+    linalg_multiply_shared(sampler->d, 1, false, self->precision, self->mean, self->information);
+    TRY(irls_create(memory, sampler->d, CHUNK_LANES, MODE_TOLERANCE, &self->irls));
+  }
+  if (self->white && !mixture_is_white(prior)) { /* A, and the mean and covariance of the prior in x */
+    double *inverse = self->covariance;
+    ALLOCATE(memory, self->root, d * d);
+    memcpy(self->root, prior->cholesky, d * d * sizeof *self->root);
+    memcpy(inverse, prior->cholesky, d * d * sizeof *inverse);
+    linalg_invert_triangle(prior->d, inverse);
+    linalg_multiply_shared(prior->d, 1, false, inverse, prior->mean, self->mean);
+    for (size_t i = 0; i < d * d; i++) self->covariance[i] = i % (d + 1) == 0;
+  }
   return langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
 }
 

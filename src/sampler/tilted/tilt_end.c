@@ -106,19 +106,12 @@ double tilt_end_bound(const TiltEnd *self, double susceptibility) {
   return (1 + l) * (l / (l - self->smallest) - l * susceptibility);
 }
 
-/* Returns whether every covariance is delta I. */
-static bool tilt_end_is_spherical(const Mixture *prior, double delta) {
-  const int d = prior->d;
-  for (int k = 0; k < prior->components * d * d; k++)
-    if (fabs(prior->covariance[k] - (k % (d * d) % (d + 1) == 0 ? delta : 0)) > 1e-12 * delta) return false;
-  return true;
-}
-
 double tilt_end_susceptibility(const TiltEnd *self, const Mixture *prior, double share) {
   const int d = prior->d;
   const double delta = prior->covariance[0], shrink = 1 / (1 + self->largest * delta);
   double diameter_2 = 0;
-  if (!tilt_end_is_spherical(prior, delta)) return NAN;
+  for (int k = 0; k < prior->components * d * d; k++) /* whether every covariance is delta I */
+    if (fabs(prior->covariance[k] - (k % (d * d) % (d + 1) == 0 ? delta : 0)) > 1e-12 * delta) return NAN;
   for (int a = 0; a < prior->components; a++)
     for (int b = 0; b < a; b++) {
       double square = 0;

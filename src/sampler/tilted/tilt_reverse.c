@@ -84,65 +84,53 @@ static void tilt_repair_covariance(TiltReverse *self, int count, int m, double l
     for (int j = 0; j <= i; j++) self->covariance[(i * d + j) * count + m] = matrix[i * d + j];
 }
 
-/* Factorises w0^2 C_t + beta_tilde I. A learned predictor can give a C_t that is not a covariance. */
-static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
+void tilt_reverse_stage(TiltReverse *self, int t, int count) {
+  const Schedule *schedule = &self->chain->schedule;
   const int d = self->chain->d;
-  double *diagonal = self->z;
+  double of_denoised, of_state, *diagonal = self->z;
+  if (self->exponential) {
+    tilt_reverse_exponential(self->chain, t, count, self->s, self->normal, self->eps);
+    return;
+  }
+  schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
+  const double square = of_denoised * of_denoised, beta_tilde = schedule->beta_tilde[t];
+  diffusion_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
+  add_bridge(d, count, square, beta_tilde, self->covariance);
   for (int i = 0; i < d; i++)
     memcpy(diagonal + i * count, self->covariance + (i * d + i) * count, (size_t)count * sizeof *diagonal);
   memset(self->jitters, 0, (size_t)count * sizeof *self->jitters);
   linalg_cholesky_lanes(d, count, self->covariance, self->jitters);
-  for (int m = 0; m < count; m++)
-    if (self->jitters[m]) tilt_repair_covariance(self, count, m, least, diagonal);
-}
-
-static void tilt_reverse_step_moments(TiltReverse *self, int t, int count) {
-  const Schedule *schedule = &self->chain->schedule;
-  const int d = self->chain->d;
-  double of_denoised, of_state;
-  schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
-  diffusion_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
-  add_bridge(d, count, of_denoised * of_denoised, schedule->beta_tilde[t], self->covariance);
-  tilt_reverse_factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
+  for (int m = 0; m < count; m++) /* a learned predictor can give a C_t that is not a covariance */
+    if (self->jitters[m])
+      tilt_repair_covariance(self, count, m, beta_tilde + square * VARIANCE_LEAST, diagonal);
   tilt_reverse_draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal,
                              self->s);
 }
 
-void tilt_reverse_stage(TiltReverse *self, int t, int count) {
-  if (self->exponential)
-    tilt_reverse_exponential(self->chain, t, count, self->s, self->normal, self->eps);
-  else
-    tilt_reverse_step_moments(self, t, count);
-}
-
 /* Steps from s_t to s_{t-1} in the lanes that have reached stage t; if the chain can draw the clean sample,
  * draws that instead, in the lanes that start there. */
-static void tilt_reverse_take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s,
-                                    int64_t *fallbacks) {
-  const bool whole = self->chain->denoise;
-  const int d = self->chain->d, lanes = chunk->lanes;
-  RngLanes rng = chunk->rng;
-  int count = 0;
-  for (int n = 0; n < lanes; n++)
-    if (whole ? stage[n] == t : stage[n] >= t) self->lane[count++] = n;
-  if (count == 0) return;
-  rng.key = rng_subkey(rng.key, RNG_REVERSE);
-  rng.position = whole ? 0 : (uint32_t)t * ((uint32_t)(d + 1) / 2);
-  (whole ? rng_lanes_uniform : rng_lanes_normal)(&rng, d, self->z);
-  lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
-  lanes_gather(d, lanes, count, self->lane, s, self->s);
-  if (whole)
-    self->chain->denoise(self->chain, t, count, self->s, self->normal, self->eps);
-  else
-    tilt_reverse_stage(self, t, count);
-  lanes_scatter(d, lanes, count, self->lane, whole ? self->eps : self->s, s);
-  if (!whole) denoiser_chain_guard(chunk, d, s, fallbacks);
-}
-
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s,
                       int64_t *fallbacks) {
-  for (int t = self->chain->schedule.stages; t >= 1; t--)
-    tilt_reverse_take_stage(self, chunk, t, stage, s, fallbacks);
+  const bool whole = self->chain->denoise;
+  const int d = self->chain->d, lanes = chunk->lanes;
+  for (int t = self->chain->schedule.stages; t >= 1; t--) {
+    RngLanes rng = chunk->rng;
+    int count = 0;
+    for (int n = 0; n < lanes; n++)
+      if (whole ? stage[n] == t : stage[n] >= t) self->lane[count++] = n;
+    if (count == 0) continue;
+    rng.key = rng_subkey(rng.key, RNG_REVERSE);
+    rng.position = whole ? 0 : (uint32_t)t * ((uint32_t)(d + 1) / 2);
+    (whole ? rng_lanes_uniform : rng_lanes_normal)(&rng, d, self->z);
+    lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
+    lanes_gather(d, lanes, count, self->lane, s, self->s);
+    if (whole)
+      self->chain->denoise(self->chain, t, count, self->s, self->normal, self->eps);
+    else
+      tilt_reverse_stage(self, t, count);
+    lanes_scatter(d, lanes, count, self->lane, whole ? self->eps : self->s, s);
+    if (!whole) denoiser_chain_guard(chunk, d, s, fallbacks);
+  }
 }
 
 /* ---- the flow of a tilt */

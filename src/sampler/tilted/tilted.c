@@ -7,8 +7,9 @@
  * grid of the stages, where a learned chain knows its score). There are two steps:
  *
  * 1. The baseline draws from nu_t0: preconditioned MALA (langevin.h) if the chain knows the density of its
- *    stages, ULA if it knows only the score; `smc` (tilt_cloud.h); `exact`, which adds noise to exact
- *    posterior draws: X_t given X_0 = x_0 is N(sqrt(alpha_bar) x_0, 1 - alpha_bar) times the tilt of stage t.
+ *    stages, ULA if it knows only the score; `smc`, a cloud of particles for each run (smc_tempered.c), from
+ *    which its draws are picked; `exact`, which adds noise to exact posterior draws: X_t given X_0 = x_0 is
+ *    N(sqrt(alpha_bar) x_0, 1 - alpha_bar) times the tilt of stage t.
  * 2. The reverse process runs from t_0 to 0 (tilt_reverse.h).
  *
  * If the evidence is so strong that t_0 = 0, only the baseline is left, on the posterior itself. Chains
@@ -23,13 +24,24 @@
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
-#include "sampler/tilted/tilt_cloud.h"
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef enum { BASELINE_MALA, BASELINE_ULA, BASELINE_SMC, BASELINE_EXACT } Baseline;
+
+/* The baseline `smc`: tempered sequential Monte Carlo on nu_t, for one run after the other. */
+typedef struct {
+  const Prior *given; /* of the clean sample */
+  int stage; /* t */
+  Prior prior; /* the law of s_t */
+  double *normal, *score; /* [d, P] */
+  History tilt; /* of one run, with the evidence Q_t and b_t */
+  Sampler sampler;
+  double *draws; /* [d, M] */
+  double *precision, *vector; /* [d, d], [d]: Q_t and b_t */
+} TiltCloud;
 
 /* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
 typedef struct {
@@ -51,33 +63,29 @@ typedef struct {
   Langevin langevin;
   TiltReverse reverse;
   Sampler exact; /* for BASELINE_EXACT */
-  TiltCloud *cloud; /* for BASELINE_SMC */
+  TiltCloud cloud; /* for BASELINE_SMC */
 } Tilted;
 
 /* ---- the tilt */
 
-/* Computes t_0 of lane n, and the tilt there. */
-static void flow_lane(Tilted *self, int lanes, int n) {
-  const Schedule *schedule = &self->chain->schedule;
-  const int d = self->chain->d;
-  double largest = 0;
-  for (int k = n; k < d * lanes; k += lanes) largest = fmax(largest, self->q[k]);
-  const int t = tilt_flow_stage(schedule, largest, self->margin);
-  self->beyond[n] = t < (self->chain->density ? self->chain->density_from : 1);
-  self->stage[n] = self->beyond[n] ? 1 : t;
-  if (!self->beyond[n]) {
-    tilt_flow(d, lanes, tilt_flow_reach(schedule, t), self->q + n, self->b + n);
-    return;
-  }
-  for (int k = n; k < d * lanes; k += lanes) {
-    self->q[k] /= schedule->alpha_bar[1];
-    self->b[k] /= sqrt(schedule->alpha_bar[1]);
-  }
-}
-
+/* Computes the tilt of the evidence; and t_0 of every lane, and the tilt there. */
 static void tilted_find_tilt(Tilted *self, const HistoryView *view) {
+  const Chain *chain = self->chain;
+  const Schedule *schedule = &chain->schedule;
+  const int d = chain->d, lanes = view->lanes;
   evidence_decompose(view, NULL, self->matrix, self->z, &self->basis, self->q, self->b);
-  for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
+  for (int n = 0; n < lanes; n++) {
+    double largest = 0;
+    for (int k = n; k < d * lanes; k += lanes) largest = fmax(largest, self->q[k]);
+    const int t = tilt_flow_stage(schedule, largest, self->margin);
+    self->beyond[n] = t < (chain->density ? chain->density_from : 1);
+    self->stage[n] = self->beyond[n] ? 1 : t;
+    if (!self->beyond[n]) tilt_flow(d, lanes, tilt_flow_reach(schedule, t), self->q + n, self->b + n);
+    for (int k = n; k < d * lanes && self->beyond[n]; k += lanes) {
+      self->q[k] /= schedule->alpha_bar[1];
+      self->b[k] /= sqrt(schedule->alpha_bar[1]);
+    }
+  }
 }
 
 /* Groups the lanes that start at the same stage, from the last stage down. */
@@ -129,25 +137,19 @@ static void tilted_density(const void *context, int lanes, double *x, double *lo
   }
 }
 
-/* Computes the mean and variance of s_t0 in every lane. */
-static void find_stage_moments(Tilted *self, int lanes) {
-  const int d = self->chain->d;
-  langevin_project(d, lanes, &self->basis, self->mean, self->covariance, self->stage_mean,
-                   self->stage_variance);
-  for (int k = 0; k < d * lanes; k++) {
-    const double signal = self->chain->schedule.alpha_bar[self->stage[k % lanes]];
-    self->stage_mean[k] *= sqrt(signal);
-    self->stage_variance[k] = signal * self->stage_variance[k] + (1 - signal);
-  }
-}
-
 /* Takes Langevin steps in all lanes, each at its own stage. */
 static void tilted_langevin(Tilted *self, const Chunk *chunk) {
   const LangevinPrior prior = {tilted_density, self, self->chain->density && self->baseline == BASELINE_MALA};
-  tilted_group_lanes(self, chunk->lanes);
-  find_stage_moments(self, chunk->lanes);
-  langevin_target(&self->langevin, &prior, chunk->lanes, &self->basis, self->q, self->b, self->stage_mean,
-                  self->stage_variance);
+  const int d = self->chain->d, lanes = chunk->lanes;
+  double *mean = self->stage_mean, *variance = self->stage_variance;
+  tilted_group_lanes(self, lanes);
+  langevin_project(d, lanes, &self->basis, self->mean, self->covariance, mean, variance);
+  for (int k = 0; k < d * lanes; k++) {
+    const double signal = self->chain->schedule.alpha_bar[self->stage[k % lanes]];
+    mean[k] *= sqrt(signal);
+    variance[k] = signal * variance[k] + (1 - signal);
+  }
+  langevin_target(&self->langevin, &prior, lanes, &self->basis, self->q, self->b, mean, variance);
   langevin_run(&self->langevin, chunk->rng, self->steps, self->step_size);
   langevin_positions(&self->langevin, self->s);
 }
@@ -179,46 +181,74 @@ static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *the
     if (self->stage[k % lanes] == 0) self->s[k] = drawn[k];
 }
 
-/* Draws the starts of all draws, theta[d, N], from one cloud per run. */
+static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
+  const TiltCloud *self = prior->state;
+  const Chain *chain = self->given->chain;
+  const size_t lanes = rng->lanes;
+  const double alpha_bar = chain->schedule.alpha_bar[self->stage];
+  self->given->ops->sample(self->given, rng, s);
+  rng_lanes_normal(rng, prior->d, self->normal);
+  for (size_t i = 0; i < (size_t)prior->d; i++)
+    for (size_t n = i * lanes; n < (i + 1) * lanes; n++)
+      s[n] = sqrt(alpha_bar) * (s[n] - chain->shift[i]) / chain->scale[i] +
+             sqrt(1 - alpha_bar) * self->normal[n];
+}
+
+static void stage_log_density(const Prior *prior, int lanes, const double *s, double *out) {
+  const TiltCloud *self = prior->state;
+  self->given->chain->density(self->given->chain, self->stage, lanes, s, out, self->score);
+}
+
+static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
+
+static Status tilted_create_cloud(Arena *memory, const SamplerSetup *setup, TiltCloud *self) {
+  const size_t d = (size_t)setup->prior->d;
+  const int particles = (int)config_int(setup->options, "particles");
+  char count[32];
+  const char *sets[] = {count};
+  SamplerSetup inner = *setup;
+  Config *options;
+  if (!setup->prior->chain->density)
+    return status_set(STATUS_INPUT,
+                      "sampler tilted: baseline smc needs the density of every stage, which the chain of "
+                      "prior %s does not know (use baseline: ula)",
+                      setup->prior->ops->name);
+  self->given = setup->prior;
+  self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = self};
+  ALLOCATE_ARRAYS(memory, d * (size_t)particles, self->normal, self->score);
+  ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
+  ALLOCATE(memory, self->precision, d * d);
+  ALLOCATE(memory, self->vector, d);
+  TRY(history_create(memory, setup->prior->d, 1, setup->likelihood, &self->tilt));
+  snprintf(count, sizeof count, "particles=%d", particles);
+  TRY(config_options(memory, "tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &options));
+  inner.prior = &self->prior, inner.runs = 1, inner.options = options;
+  return sampler_create(memory, &sampler_smc_tempered, &inner, &self->sampler);
+}
+
+/* Draws the starts of all draws, theta[d, N], from one cloud per run, and reports its effective sample size.
+ */
 static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLanes rng, int draws,
                                double *theta, int64_t *fallbacks) {
   Tilted *self = sampler->state;
-  const int total = (int)rng.lanes;
+  TiltCloud *cloud = &self->cloud;
+  const int d = sampler->d;
   for (int run = 0; run < history->runs; run++) {
     const HistoryView view = {history, 1, run, 1, self->chain->shift, self->chain->scale};
     RngLanes streams = rng;
     streams.first_lane += (uint32_t)(run * draws);
     streams.lanes = (uint32_t)draws;
     tilted_find_tilt(self, &view);
-    sampler->ess[run] = tilt_cloud_draw(self->cloud, self->stage[0], self->basis.u, self->q, self->b, history,
-                                        run, streams, total, theta + (size_t)run * (size_t)draws, fallbacks);
+    cloud->stage = self->stage[0];
+    cloud->sampler.setup.first_run = rng_of_lane(&streams, 0).run;
+    linalg_spectral_lanes(d, 1, self->basis.u, self->q, cloud->precision);
+    linalg_multiply_lanes(d, 1, self->basis.u, self->b, cloud->vector);
+    /* rounds key the streams */
+    history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
+    sampler_sample(&cloud->sampler, &cloud->tilt, streams, draws, cloud->draws, fallbacks + run);
+    lanes_copy(d, draws, cloud->draws, draws, theta + (size_t)run * (size_t)draws, (int)rng.lanes);
+    sampler->ess[run] = cloud->sampler.ess[0];
   }
-}
-
-/* Sets s[d, n] to the starts at the stages of the lanes; theta[d, N] holds what was drawn for all lanes at
- * once. */
-static void tilted_start(Tilted *self, const Chunk *chunk, const double *theta) {
-  switch (self->baseline) {
-  case BASELINE_EXACT: tilted_add_noise(self, chunk, theta); break;
-  case BASELINE_SMC:
-    lanes_copy(self->chain->d, chunk->lanes, theta + chunk->first, chunk->total, self->s, chunk->lanes);
-    break;
-  default: tilted_langevin(self, chunk);
-  }
-}
-
-/* ---- step 2: the reverse process */
-
-static void tilted_reverse(Tilted *self, const Chunk *chunk, int64_t *fallbacks) {
-  const Chain *chain = self->chain;
-  const int lanes = chunk->lanes;
-  const double back = 1 / sqrt(chain->schedule.alpha_bar[1]);
-  for (int n = 0; n < lanes; n++) {
-    if (!self->beyond[n] || chain->denoise) continue;
-    self->stage[n] = 0;
-    for (int k = n; k < chain->d * lanes; k += lanes) self->s[k] *= back;
-  }
-  tilt_reverse_run(&self->reverse, chunk, self->stage, self->s, fallbacks);
 }
 
 /* ---- the sampler */
@@ -227,38 +257,28 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
                           int64_t *fallbacks) {
   Tilted *self = sampler->state;
   const Chain *chain = self->chain;
+  const int d = chain->d;
+  const double back = 1 / sqrt(chain->schedule.alpha_bar[1]);
   if (self->baseline == BASELINE_EXACT) sampler_sample(&self->exact, history, rng, draws, theta, fallbacks);
   if (self->baseline == BASELINE_SMC) tilted_draw_clouds(sampler, history, rng, draws, theta, fallbacks);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    const int lanes = chunk.lanes;
+    const HistoryView view = {history, draws, chunk.first, lanes, chain->shift, chain->scale};
     tilted_find_tilt(self, &view);
-    tilted_start(self, &chunk, theta);
-    tilted_reverse(self, &chunk, fallbacks);
-    denoiser_chain_to_theta(chain, chunk.lanes, self->s);
-    chunk_store(&chunk, chain->d, self->s, theta);
+    switch (self->baseline) {
+    case BASELINE_EXACT: tilted_add_noise(self, &chunk, theta); break;
+    case BASELINE_SMC: lanes_copy(d, lanes, theta + chunk.first, chunk.total, self->s, lanes); break;
+    default: tilted_langevin(self, &chunk);
+    }
+    for (int n = 0; n < lanes; n++) {
+      if (!self->beyond[n] || chain->denoise) continue;
+      self->stage[n] = 0;
+      for (int k = n; k < d * lanes; k += lanes) self->s[k] *= back;
+    }
+    tilt_reverse_run(&self->reverse, &chunk, self->stage, self->s, fallbacks);
+    denoiser_chain_to_theta(chain, lanes, self->s);
+    chunk_store(&chunk, d, self->s, theta);
   }
-}
-
-/* Sets the mean and covariance of the clean sample; the reverse chain stores the latter as Q diag(r^2) Q'. */
-static void tilted_set_prior_moments(Tilted *self) {
-  const DenoisedMoments *from = &self->reverse.moments;
-  const int d = self->chain->d;
-  memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
-  for (int k = 0; k < d; k++) self->stage_variance[k] = from->deviation[k] * from->deviation[k];
-  linalg_spectral_lanes(d, 1, from->basis, self->stage_variance, self->covariance);
-}
-
-static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
-  const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
-  ALLOCATE(memory, self->mean, d);
-  ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
-  ALLOCATE_ARRAYS(memory, matrix, self->matrix, self->basis.u);
-  ALLOCATE_ARRAYS(memory, vector, self->q, self->b, self->s, self->z, self->stage_mean, self->stage_variance,
-                  self->some_x, self->some_score);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->some_log, self->stage, self->beyond, self->group_stage,
-                  self->lane);
-  ALLOCATE(memory, self->group, CHUNK_LANES + 1);
-  return langevin_create(memory, d, CHUNK_LANES, &self->langevin);
 }
 
 static Baseline tilted_baseline(const Config *options) {
@@ -273,25 +293,38 @@ static bool tilted_reverse_is_exponential(const Config *options, double d) {
 }
 
 static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
   const Config *options = setup->options;
+  const int d = sampler->d;
+  const size_t vector = (size_t)d * CHUNK_LANES;
   Tilted *self;
-  ALLOCATE(sampler->memory, self, 1);
+  ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->chain = setup->prior->chain;
   self->baseline = tilted_baseline(options);
   self->steps = (int)config_int(options, "steps");
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
-  TRY(tilted_allocate(sampler->memory, self, sampler->d));
-  TRY(tilt_reverse_create(sampler->memory, setup, tilted_reverse_is_exponential(options, sampler->d),
-                          &self->reverse));
-  tilted_set_prior_moments(self);
-  if (self->baseline == BASELINE_SMC)
-    return tilt_cloud_create(sampler->memory, setup, (int)config_int(options, "particles"), &self->cloud);
+  ALLOCATE(memory, self->mean, d);
+  ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
+  ALLOCATE_ARRAYS(memory, (size_t)d * vector, self->matrix, self->basis.u);
+  ALLOCATE_ARRAYS(memory, vector, self->q, self->b, self->s, self->z, self->stage_mean, self->stage_variance,
+                  self->some_x, self->some_score);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->some_log, self->stage, self->beyond, self->group_stage,
+                  self->lane);
+  ALLOCATE(memory, self->group, CHUNK_LANES + 1);
+  TRY(langevin_create(memory, d, CHUNK_LANES, &self->langevin));
+  TRY(tilt_reverse_create(memory, setup, tilted_reverse_is_exponential(options, d), &self->reverse));
+  /* The reverse chain has the covariance of the clean sample as Q diag(r^2) Q'. */
+  const DenoisedMoments *from = &self->reverse.moments;
+  memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
+  for (int k = 0; k < d; k++) self->stage_variance[k] = from->deviation[k] * from->deviation[k];
+  linalg_spectral_lanes(d, 1, from->basis, self->stage_variance, self->covariance);
+  if (self->baseline == BASELINE_SMC) return tilted_create_cloud(memory, setup, &self->cloud);
   if (self->baseline != BASELINE_EXACT) return STATUS_OK;
   SamplerSetup exact = *setup;
   exact.options = NULL;
-  Status status = sampler_create(sampler->memory, &sampler_exact, &exact, &self->exact);
+  Status status = sampler_create(memory, &sampler_exact, &exact, &self->exact);
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
 }
 
@@ -308,7 +341,8 @@ static double tilted_cost(const SamplerWork *work) {
   const double rest = work->drawn * work->draws * early * work->stages / 3 * stage;
   switch (tilted_baseline(options)) {
   case BASELINE_EXACT: return sampler_exact.cost(work) + rest;
-  case BASELINE_SMC: return tilt_cloud_cost(work) + rest;
+  case BASELINE_SMC: /* with the default number of Metropolis steps of smc_tempered */
+    return work->drawn * cost_tempering(work, (double)config_int(options, "particles"), 5) + rest;
   default: return work->drawn * work->draws * (double)config_int(options, "steps") * step + rest;
   }
 }
