@@ -30,9 +30,7 @@ static const double RIDGE = 1e-10;
 typedef struct {
   int particles, steps; /* P */
   RngKey key;
-  double *x, *proposal; /* [d, P] */
-  double *prior, *likelihood; /* [P]: their logarithms at x */
-  double *new_prior, *new_likelihood; /* [P]: at the proposal */
+  double *x, *proposal; /* [d + 2, P]: in the last two rows the logarithms of prior and likelihood */
   double *weight, *uniform; /* [P] */
   int *chosen; /* [P] */
   /* For a conjugate likelihood: the evidence, with the vector taken about `centre`, which is close to the
@@ -68,46 +66,35 @@ static void smc_tempered_find_centre(Tempered *self, const Run *run, int64_t *fa
   fallbacks[run->b] += jitters;
 }
 
-/* Computes out[P] = the log likelihood of x[d, P], up to a constant. */
-static void smc_tempered_log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
-  const int particles = self->particles;
+/* Computes the last two rows of x[d + 2, P]; the log likelihood is up to a constant. */
+static void smc_tempered_evaluate(const Tempered *self, const Run *run, double *x) {
+  const Prior *prior = run->sampler->setup.prior;
+  const int d = run->sampler->d, particles = self->particles;
+  double *log_prior = x + (size_t)d * (size_t)particles, *log_likelihood = log_prior + particles;
+  prior->ops->log_density(prior, particles, x, log_prior);
   if (likelihood_is_conjugate(run->history->likelihood)) {
-    particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->centre, x, out);
+    particles_quadratic(d, particles, self->precision, self->vector, self->centre, x, log_likelihood);
     return;
   }
   const HistoryView view = {run->history, particles, run->b * particles, particles, NULL, NULL};
-  history_log_likelihood(&view, x, out, NULL);
+  history_log_likelihood(&view, x, log_likelihood, NULL);
 }
 
 /* Returns the next exponent: 1, or the one at which the effective sample size of the step is half the number
  * of particles. */
-static double next_exponent(Tempered *self, double exponent) {
+static double next_exponent(Tempered *self, const double *likelihood, double exponent) {
   const int particles = self->particles;
   const double half = 0.5 * particles, tolerance = HALF_TOLERANCE * particles,
-               largest = particles_largest(particles, self->likelihood);
+               largest = particles_largest(particles, likelihood);
   double low = exponent, high = 1, next = 1,
-         ess = particles_ess_at(particles, self->likelihood, largest, 1 - exponent, self->weight);
+         ess = particles_ess_at(particles, likelihood, largest, 1 - exponent, self->weight);
   if (ess >= half) return 1;
   for (int pass = 0; pass < BISECTIONS && fabs(ess - half) > tolerance; pass++) {
     next = 0.5 * (low + high);
-    ess = particles_ess_at(particles, self->likelihood, largest, next - exponent, self->weight);
+    ess = particles_ess_at(particles, likelihood, largest, next - exponent, self->weight);
     *(ess > half ? &low : &high) = next;
   }
   return next;
-}
-
-static void smc_tempered_resample(Tempered *self, Run *run) {
-  const int particles = self->particles, d = run->sampler->d;
-  double offset, *swap = self->x;
-  rng_uniform(&run->rng_resample, 1, &offset);
-  particles_resample(particles, self->weight, offset, particles, self->chosen);
-  lanes_gather(d, particles, particles, self->chosen, self->x, self->proposal);
-  self->x = self->proposal;
-  self->proposal = swap;
-  lanes_gather(1, particles, particles, self->chosen, self->prior, self->new_prior);
-  lanes_gather(1, particles, particles, self->chosen, self->likelihood, self->new_likelihood);
-  memcpy(self->prior, self->new_prior, (size_t)particles * sizeof *self->prior);
-  memcpy(self->likelihood, self->new_likelihood, (size_t)particles * sizeof *self->likelihood);
 }
 
 /* Computes rows i, i + 1, .. of z <- x + factor L z in place; the rows after them are done already. */
@@ -144,35 +131,22 @@ static void smc_tempered_propose(int d, int n, double factor, const double *root
   }
 }
 
-/* Replaces particles, and their densities, by the proposals that are accepted: those whose uniform number is
- * below the ratio of the densities. */
+/* Replaces particles x[d + 2, n], with their densities, by the proposals that are accepted: those whose
+ * uniform number is below the ratio of the densities; uniform[n] becomes 1 there, else 0. */
 SIMD_CLONES
-static void smc_tempered_accept(Tempered *self, int d, double exponent) {
-  for (RealLanes at = real_begin(self->particles); at.count > 0; real_next(&at)) {
-    Real prior, likelihood, new_prior, new_likelihood, uniform, x, proposal;
-    real_load(at, 1, self->prior, &prior);
-    real_load(at, 1, self->likelihood, &likelihood);
-    real_load(at, 1, self->new_prior, &new_prior);
-    real_load(at, 1, self->new_likelihood, &new_likelihood);
-    real_load(at, 1, self->uniform, &uniform);
-    const Real gain = new_prior - prior + exponent * (new_likelihood - likelihood);
-    const Mask accepted = real_above(real_exp(gain), uniform);
-    prior = real_choose(accepted, new_prior, prior);
-    likelihood = real_choose(accepted, new_likelihood, likelihood);
-    real_store(at, 1, &prior, self->prior);
-    real_store(at, 1, &likelihood, self->likelihood);
-    for (size_t row = 0; row < (size_t)d * at.lanes; row += at.lanes) {
-      real_load(at, 1, self->x + row, &x);
-      real_load(at, 1, self->proposal + row, &proposal);
-      x = real_choose(accepted, proposal, x);
-      real_store(at, 1, &x, self->x + row);
-    }
+static void smc_tempered_accept(int d, int n, double exponent, const double *restrict proposal,
+                                double *restrict uniform, double *restrict x) {
+  const double *old = x + (size_t)d * (size_t)n, *new = proposal + (size_t)d *(size_t)n;
+  for (int j = 0; j < n; j++) {
+    double gain = new[j] - old[j] + exponent *(new[n + j] - old[n + j]);
+    uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
   }
+  for (int i = 0; i < d + 2; i++, x += n, proposal += n)
+    for (int j = 0; j < n; j++) x[j] = uniform[j] != 0 ? proposal[j] : x[j];
 }
 
 /* Moves the particles by random-walk Metropolis with the cloud's covariance. */
 static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
-  const Prior *prior = run->sampler->setup.prior;
   const int d = run->sampler->d, particles = self->particles;
   int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
@@ -182,36 +156,41 @@ static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t
     rng_lanes_normal(&run->rng, d, self->proposal);
     rng_lanes_uniform(&run->rng, 1, self->uniform);
     smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
-    prior->ops->log_density(prior, particles, self->proposal, self->new_prior);
-    smc_tempered_log_likelihood(self, run, self->proposal, self->new_likelihood);
-    smc_tempered_accept(self, d, exponent);
+    smc_tempered_evaluate(self, run, self->proposal);
+    smc_tempered_accept(d, particles, exponent, self->proposal, self->uniform, self->x);
   }
 }
 
 /* Carries x[d, P] to a sample of the posterior of run b; returns the effective sample size. */
 static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
   const Prior *prior = run->sampler->setup.prior;
-  double exponent = 0, ess = self->particles;
+  const int d = run->sampler->d, particles = self->particles;
+  const size_t last = (size_t)(d + 1) * (size_t)particles; /* of the rows of x */
+  double exponent = 0, ess = particles, offset;
   prior->ops->sample(prior, &run->rng, self->x);
   if (run->history->rounds == 0) return ess;
   if (likelihood_is_conjugate(run->history->likelihood)) smc_tempered_find_centre(self, run, fallbacks);
-  prior->ops->log_density(prior, self->particles, self->x, self->prior);
-  smc_tempered_log_likelihood(self, run, self->x, self->likelihood);
-  if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
+  smc_tempered_evaluate(self, run, self->x);
+  if (!particles_weigh(particles, self->x + last, self->weight)) {
     fallbacks[run->b]++;
     return ess;
   }
   for (int count = 1; exponent < 1; count++) {
-    double next = next_exponent(self, exponent);
+    const double *likelihood = self->x + last;
+    double next = next_exponent(self, likelihood, exponent);
     if (count == EXPONENTS && next < 1) {
       next = 1;
       fallbacks[run->b]++;
     }
-    for (int j = 0; j < self->particles; j++) self->weight[j] = (next - exponent) * self->likelihood[j];
-    particles_weigh(self->particles, self->weight, self->weight);
-    ess = particles_ess(self->particles, self->weight);
+    for (int j = 0; j < particles; j++) self->weight[j] = (next - exponent) * likelihood[j];
+    particles_weigh(particles, self->weight, self->weight);
+    ess = particles_ess(particles, self->weight);
     exponent = next;
-    smc_tempered_resample(self, run);
+    rng_uniform(&run->rng_resample, 1, &offset);
+    particles_resample(particles, self->weight, offset, particles, self->chosen);
+    lanes_gather(d + 2, particles, particles, self->chosen, self->x, self->proposal);
+    double *swap = self->x;
+    self->x = self->proposal, self->proposal = swap;
     smc_tempered_move(self, run, exponent, fallbacks);
   }
   return ess;
@@ -255,9 +234,8 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   self->particles = (int)particles;
   self->steps = (int)config_int(setup->options, "steps");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
-  ALLOCATE_ARRAYS(memory, d * particles, self->x, self->proposal);
-  ALLOCATE_ARRAYS(memory, particles, self->prior, self->likelihood, self->new_prior, self->new_likelihood,
-                  self->weight, self->uniform, self->chosen);
+  ALLOCATE_ARRAYS(memory, (d + 2) * particles, self->x, self->proposal);
+  ALLOCATE_ARRAYS(memory, particles, self->weight, self->uniform, self->chosen);
   ALLOCATE_ARRAYS(memory, d * d, self->precision, self->root);
   ALLOCATE_ARRAYS(memory, d, self->vector, self->centre, self->mean);
   return STATUS_OK;
