@@ -23,8 +23,6 @@ typedef struct {
   int first, end;
   int runs; /* B: the stride between rows of the next two */
   double *mean, *covariance; /* [d, n], [d, d, n], of the components so far */
-  double *inverse; /* [d, d, n], of the component that is merged */
-  double *total, *share; /* [n]: sum of the weights so far, relative to exp(largest); the component's share */
 } MixtureMoments;
 
 /* C components. Runs are processed CHUNK_LANES at a time, and so are their draws: n <= CHUNK_LANES lanes,
@@ -165,21 +163,6 @@ static void mixture_moments_share(bool first, int lanes, const double *restrict 
   for (int n = 0; n < lanes; n++) share[n] /= total[n];
 }
 
-/* Merges component c into the moments, N(P^-1 h, P^-1), shrunk; its L_c and L_c^-1 h_c are in state. */
-static void mixture_posterior_add_moments(MixturePosterior *state, int c, int lanes,
-                                          MixtureMoments *moments) {
-  const int d = state->prior->d;
-  const double shrink = state->shrink[c] * state->shrink[c];
-  linalg_backward_lanes(d, lanes, state->factor, state->whitened);
-  linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
-  if (state->beyond) sampler_precise_component_moments(state->precise, c, state->whitened, moments->inverse);
-  for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
-  mixture_moments_share(c == moments->first, lanes, state->weight + c * lanes, state->largest, moments->total,
-                        moments->share);
-  mixture_posterior_merge_moments(d, lanes, moments->share, state->whitened, moments->inverse, lanes,
-                                  moments->mean, moments->covariance, moments->runs);
-}
-
 /* Finds Lambda and b of the runs of `view`, which all components share. */
 static void mixture_posterior_set_evidence(MixturePosterior *state, const HistoryView *view) {
   history_evidence(view, state->precision, state->vector);
@@ -221,8 +204,17 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
     if (!state->exact)
       mixture_approximation_weigh(own, lanes, state->constant[c], log_weight, state->offset + c * lanes);
     if (state->beyond) sampler_precise_weigh(state->precise, c, rewards, log_weight);
-    if (moments && c >= moments->first && c < moments->end)
-      mixture_posterior_add_moments(state, c, lanes, moments);
+    if (!moments || c < moments->first || c >= moments->end) continue;
+    /* N(P^-1 h, P^-1), shrunk, whose share in the weights so far is relative to exp(largest) */
+    const double shrink = state->shrink[c] * state->shrink[c];
+    double *total = state->uniform, *share = state->draw; /* of draws, which are not made here */
+    linalg_backward_lanes(d, lanes, state->factor, state->whitened);
+    linalg_inverse_lanes(d, lanes, state->factor, state->inverse);
+    if (state->beyond) sampler_precise_component_moments(state->precise, c, state->whitened, state->inverse);
+    for (int i = 0; i < d * d * lanes && shrink != 1; i++) state->inverse[i] *= shrink;
+    mixture_moments_share(c == moments->first, lanes, log_weight, state->largest, total, share);
+    mixture_posterior_merge_moments(d, lanes, share, state->whitened, state->inverse, lanes, moments->mean,
+                                    moments->covariance, moments->runs);
   }
   mixture_posterior_count_jitters(state, view, view, fallbacks);
 }
@@ -430,12 +422,7 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
                                double *mean, double *covariance, int64_t *fallbacks) {
   state->approximation.ep.tolerance = EP_TOLERANCE;
-  MixtureMoments moments = {.first = first,
-                            .end = end,
-                            .runs = history->runs,
-                            .inverse = state->inverse,
-                            .total = state->uniform,
-                            .share = state->draw};
+  MixtureMoments moments = {.first = first, .end = end, .runs = history->runs};
   const bool warm = mixture_posterior_is_warm(state, history);
   for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
     const HistoryView view = {history, 1, lane, chunk_size(history->runs, lane, CHUNK_LANES), NULL, NULL};
