@@ -65,13 +65,6 @@ static void feel_good_subtract(Potential *potential, const double *pull, const d
     for (int n = 0; n < lanes; n++) gradient[i * lanes + n] -= factor[n] * push[i * lanes + n];
 }
 
-/* Returns pull / |theta|. */
-INLINE Real feel_good_factor(int d, const Real *theta, Real pull) {
-  Real square = {0};
-  for (int i = 0; i < d; i++) square += theta[i] * theta[i];
-  return pull / real_root(square + DBL_MIN);
-}
-
 /* ---- the guard */
 
 /* Brings lanes first .. first + count - 1 of the view back within the guard, or to the start's mean where
@@ -119,9 +112,13 @@ static LmcChains lmc_step_load_chains(const LmcStep *work, const Potential *pote
 INLINE void lmc_step_move_chains(const LmcStep *work, const Potential *potential, RealLanes at,
                                  const LmcChains *chains, const double *normal, int64_t *fallbacks) {
   const int d = work->d;
-  Real *theta = chains->theta, z, away, square = {0};
-  const Real factor = work->feel_good > 0 ? feel_good_factor(d, theta, chains->pull) : (Real){0};
+  Real *theta = chains->theta, z, away, square = {0}, factor = {0}; /* of the pull along theta */
   double total = 0;
+  if (work->feel_good > 0) {
+    Real length = {0};
+    for (int i = 0; i < d; i++) length += theta[i] * theta[i];
+    factor = chains->pull / real_root(length + DBL_MIN);
+  }
   real_multiply(d, chains->precision, theta, chains->image);
   for (int i = 0; i < d; i++) {
     real_load(at, 1, normal + (size_t)i * at.lanes, &z);

@@ -117,55 +117,34 @@ static void vits_step_subtract_hessian(int d, int lanes, const double *a, double
 
 /* ---- the Hessian-free estimate: the gradients at all points of a set are computed together */
 
-/* Replaces the gradient of one sample by its r_m, and adds its part of g to sum. */
-static void vits_step_subtract_controls(int n, const double *restrict linear, const double *restrict at_mean,
-                                        double *restrict gradient, double *restrict sum) {
-  for (int k = 0; k < n; k++) {
-    const double rest = gradient[k] - linear[k];
-    sum[k] += rest;
-    gradient[k] = rest - at_mean[k];
-  }
-}
-
-/* Draws eps[count, d, lanes] of a set, each standard normal and all orthogonal: lengths are independent of
- * directions, so length times direction is still standard normal. */
-static void vits_step_draw_directions(VitsStep *work, int count, int lanes, RngLanes *rng) {
-  const int d = work->d, vector = d * lanes;
-  double *eps = work->directions;
-  for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
-  linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
-  for (int i = 0; i < count * d; i++)
-    for (int n = 0; n < lanes; n++) eps[i * lanes + n] *= work->lengths[i / d * lanes + n];
-}
-
-/* Adds eps r' of a set to sum[d, d, n], and the parts of g to work->gradient. */
-static void vits_step_add_directions(VitsStep *work, Potential *potential, VitsGaussian q, int count,
-                                     double *sum) {
-  const int d = work->d, lanes = potential->view.lanes, vector = d * lanes;
-  double *eps = work->directions, *point = work->hessian, *gradient = work->copy;
-  matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, point);
-  for (int m = 0; m < count; m++) lanes_add((size_t)vector, 1, q.mean, point + m * vector);
-  potential_gradients(potential, count, point, gradient);
-  double *linear = point;
-  matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, linear);
-  for (int m = 0; m < count; m++)
-    vits_step_subtract_controls(vector, linear + m * vector, work->at_mean, gradient + m * vector,
-                                work->gradient);
-  matrix_lanes_add_outer(count, d, lanes, eps, gradient, sum);
-}
-
 void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
-  const int d = work->d, lanes = potential->view.lanes, matrix = d * d * lanes;
-  double *sum = work->product;
+  const int d = work->d, lanes = potential->view.lanes, vector = d * lanes, matrix = d * vector;
+  double *sum = work->product, *eps = work->directions, *gradient = work->copy;
+  double *point = work->hessian, *linear = point; /* one after the other */
   memset(sum, 0, (size_t)matrix * sizeof *sum);
-  memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);
+  memset(work->gradient, 0, (size_t)vector * sizeof *work->gradient);
   potential_derivatives(potential, q.mean, work->at_mean, NULL);
   for (int first = 0; first < work->samples; first += d) {
     const int count = work->samples - first < d ? work->samples - first : d;
-    vits_step_draw_directions(work, count, lanes, rng);
-    vits_step_add_directions(work, potential, q, count, sum);
+    /* A set of eps, each standard normal and all orthogonal: lengths are independent of directions, so length
+     * times direction is still standard normal. */
+    for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
+    linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
+    for (int i = 0; i < count * d; i++)
+      for (int n = 0; n < lanes; n++) eps[i * lanes + n] *= work->lengths[i / d * lanes + n];
+    matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, point);
+    for (int m = 0; m < count; m++) lanes_add((size_t)vector, 1, q.mean, point + m * vector);
+    potential_gradients(potential, count, point, gradient);
+    matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, linear);
+    for (int m = 0; m < count; m++)
+      for (int i = 0, k = m * vector; i < vector; i++, k++) {
+        const double rest = gradient[k] - linear[k];
+        work->gradient[i] += rest;
+        gradient[k] = rest - work->at_mean[i]; /* r_m */
+      }
+    matrix_lanes_add_outer(count, d, lanes, eps, gradient, sum);
   }
-  for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
+  for (int i = 0; i < vector; i++) work->gradient[i] /= work->samples;
   for (int i = 0; i < matrix; i++) sum[i] = sum[i] / work->samples + q.inverse[i];
   matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
   matrix_lanes_symmetrise(d, lanes, work->hessian);

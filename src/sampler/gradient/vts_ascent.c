@@ -121,28 +121,26 @@ static Real vts_ascent_energy(const VtsAscent *at, int m) {
 
 /* ---- the bound */
 
-/* Returns the log of the overlap of components m and j. Each logarithm is taken of the product of a few
- * variances, which is far from overflow and underflow. */
-static Real vts_ascent_log_overlap(const VtsMixture *q, int d, int m, int j) {
-  enum { TOGETHER = 4 };
-  const Real *mean = q->mean + m * d, *other_mean = q->mean + j * d;
-  const Real *variance = q->variance + m * d, *other_variance = q->variance + j * d;
-  Real sum = {0};
-  for (int first = 0; first < d; first += TOGETHER) {
-    Real product = real_of(1);
-    for (int i = first; i < d && i < first + TOGETHER; i++) {
-      const Real total = variance[i] + other_variance[i], gap = mean[i] - other_mean[i];
-      product *= 2 * M_PI * total;
-      sum += gap * gap / total;
-    }
-    sum += real_log(product);
-  }
-  return -0.5 * sum;
-}
-
+/* Computes the log of the overlap of component m with every j. Each logarithm is taken of the product of a
+ * few variances, which is far from overflow and underflow. */
 static void vts_ascent_find_overlaps(VtsAscent *at, int m) {
-  for (int j = 0; j < at->components; j++)
-    at->entropy.overlap[m][j] = at->entropy.overlap[j][m] = vts_ascent_log_overlap(&at->q, at->d, m, j);
+  enum { TOGETHER = 4 };
+  const int d = at->d;
+  const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
+  for (int j = 0; j < at->components; j++) {
+    const Real *other_mean = at->q.mean + j * d, *other_variance = at->q.variance + j * d;
+    Real sum = {0};
+    for (int first = 0; first < d; first += TOGETHER) {
+      Real product = real_of(1);
+      for (int i = first; i < d && i < first + TOGETHER; i++) {
+        const Real total = variance[i] + other_variance[i], gap = mean[i] - other_mean[i];
+        product *= 2 * M_PI * total;
+        sum += gap * gap / total;
+      }
+      sum += real_log(product);
+    }
+    at->entropy.overlap[m][j] = at->entropy.overlap[j][m] = -0.5 * sum;
+  }
 }
 
 /* Computes densities and bound from the overlaps. */
@@ -208,18 +206,6 @@ static void vts_ascent_aim_component(VtsAscent *at, int m, Mask active) {
   }
 }
 
-/* Moves component m along its direction by the share `length`; a length of 0 puts it back exactly where it
- * was. */
-static void vts_ascent_place_component(VtsAscent *at, int m, Real length) {
-  const Mask still = length == 0;
-  for (int i = 0; i < at->d; i++) {
-    const Real mean = at->old_mean[i] + length * at->step[i];
-    const Real variance = at->old_variance[i] * real_exp(length * at->growth[i]);
-    at->q.mean[m * at->d + i] = real_choose(still, at->old_mean[i], mean);
-    at->q.variance[m * at->d + i] = real_choose(still, at->old_variance[i], variance);
-  }
-}
-
 /* Halves the lengths of the runs whose F falls, down to 0 after VTS_HALVINGS tries. Returns whether there are
  * none. A run whose length stays will get the same numbers again. */
 static bool vts_ascent_halve_lengths(const VtsAscent *at, Real after, int tries, Real *length) {
@@ -229,15 +215,25 @@ static bool vts_ascent_halve_lengths(const VtsAscent *at, Real after, int tries,
   return real_everywhere(kept);
 }
 
+/* Moves component m along its direction by the share `length`; a length of 0 puts it back exactly where it
+ * was. */
 static void vts_ascent_move_component(VtsAscent *at, int m, Mask active) {
-  const size_t bytes = (size_t)at->d * sizeof(Real);
+  const int d = at->d;
+  const size_t bytes = (size_t)d * sizeof(Real);
+  Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
   const Real before = at->entropy.value;
   Real length = real_choose(active, real_of(1), real_of(0)), energy, after;
   vts_ascent_aim_component(at, m, active);
-  memcpy(at->old_mean, at->q.mean + m * at->d, bytes);
-  memcpy(at->old_variance, at->q.variance + m * at->d, bytes);
+  memcpy(at->old_mean, mean, bytes);
+  memcpy(at->old_variance, variance, bytes);
   for (int tries = 0;; tries++) {
-    vts_ascent_place_component(at, m, length);
+    const Mask still = length == 0;
+    for (int i = 0; i < d; i++) {
+      const Real to = at->old_mean[i] + length * at->step[i];
+      const Real wide = at->old_variance[i] * real_exp(length * at->growth[i]);
+      mean[i] = real_choose(still, at->old_mean[i], to);
+      variance[i] = real_choose(still, at->old_variance[i], wide);
+    }
     energy = vts_ascent_energy(at, m);
     vts_ascent_find_overlaps(at, m);
     vts_ascent_find_entropy(at);
