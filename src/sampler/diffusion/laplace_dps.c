@@ -106,21 +106,6 @@ void laplace_dps_glm_begin(LaplaceGlm *glm, int lanes) {
   glm->started = false;
 }
 
-/* Computes IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4. */
-static void laplace_dps_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
-                                      const double *mu, int64_t *fallbacks) {
-  const int d = glm->d, lanes = view->lanes;
-  const double precision = alpha_bar / v, of_mean = sqrt(alpha_bar) / v;
-  memset(glm->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *glm->prior_precision);
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      glm->prior_precision[(i * d + i) * lanes + n] = precision;
-      glm->prior_vector[i * lanes + n] = of_mean * mu[i * lanes + n];
-    }
-  irls_solve(&glm->irls, view, glm->prior_precision, glm->prior_vector, glm->precision, glm->vector,
-             glm->mode, fallbacks);
-}
-
 /* Computes a[d, d, lanes] <- I + gain a. */
 SIMD_CLONES
 static void laplace_dps_glm_add_identity(int d, int lanes, double gain, double *a) {
@@ -139,7 +124,16 @@ static void laplace_dps_glm_place(int n, double root, const double *restrict mod
 void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
                              const double *mu, double *z, double *s, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
-  laplace_dps_glm_find_mode(glm, view, v, alpha_bar, mu, fallbacks);
+  const double precision = alpha_bar / v, of_mean = sqrt(alpha_bar) / v;
+  memset(glm->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *glm->prior_precision);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      glm->prior_precision[(i * d + i) * lanes + n] = precision;
+      glm->prior_vector[i * lanes + n] = of_mean * mu[i * lanes + n];
+    }
+  /* IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4 */
+  irls_solve(&glm->irls, view, glm->prior_precision, glm->prior_vector, glm->precision, glm->vector,
+             glm->mode, fallbacks);
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
   glm->started = true;
   matrix_lanes_product(d, lanes, glm->precision, glm->basis, glm->half);

@@ -122,20 +122,6 @@ static void envelope_add_batch(Envelope *self, const EnvelopeData *data, const E
   }
 }
 
-/* Adds the four quarters of the first n cells of the split list to the list. */
-static void envelope_add_quarters(Envelope *self, const EnvelopeData *data, int n) {
-  struct EnvelopeWork *work = self->work;
-  for (int first = 0, filled = 0; first < n; first += BATCH / PRIOR_GRID_QUARTERS, filled = 0) {
-    const EnvelopeCell *parents = &work->split[first];
-    for (int s = 0; s < n - first && filled < BATCH; s++)
-      for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++) {
-        const GridCell whole = parents[s].place;
-        work->place[filled++] = (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
-      }
-    envelope_add_batch(self, data, parents, filled);
-  }
-}
-
 SIMD_CLONES
 static void envelope_relative_masses(int n, const double *restrict log_mass, double top,
                                      double *restrict weight) {
@@ -170,14 +156,25 @@ static int envelope_take_loose_cells(Envelope *self) {
   return loose;
 }
 
-/* Builds the envelope, starting with the quarters of the box. */
+/* Builds the envelope: adds the quarters of the cells in the split list to the list, at first those of the
+ * box, until no cell is to be split. */
 bool envelope_build(Envelope *self, const EnvelopeData *data) {
+  struct EnvelopeWork *work = self->work;
   self->count = 0;
   self->best_value = -INFINITY;
   for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
-  self->work->split[0] = (EnvelopeCell){.top = -INFINITY};
+  work->split[0] = (EnvelopeCell){.top = -INFINITY};
   for (int loose = 1; loose > 0; loose = envelope_take_loose_cells(self))
-    envelope_add_quarters(self, data, loose);
+    for (int first = 0, filled = 0; first < loose; first += BATCH / PRIOR_GRID_QUARTERS, filled = 0) {
+      const EnvelopeCell *parents = &work->split[first];
+      for (int s = 0; s < loose - first && filled < BATCH; s++)
+        for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++) {
+          const GridCell whole = parents[s].place;
+          work->place[filled++] =
+              (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
+        }
+      envelope_add_batch(self, data, parents, filled);
+    }
   double sum = 0;
   for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];
   return sum > 0;

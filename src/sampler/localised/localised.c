@@ -133,21 +133,7 @@ static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *r
                              self->log_weight);
 }
 
-/* Makes weighted draws, and adds the mean effective sample size over the draws of each run to ess[run]. */
-static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
-                          int64_t *fallbacks) {
-  linearised_find(&self->linearised, &self->walk, view, fallbacks);
-  reservoir_clear(&self->reservoir, view->lanes);
-  for (int p = 0; p < self->particles; p++) {
-    draw_candidate(self, view, rng);
-    rng_lanes_uniform(rng, 1, self->uniform);
-    reservoir_offer(&self->reservoir, view->history->d, view->lanes, self->log_weight, self->uniform,
-                    self->candidate, self->z);
-  }
-  for (int n = 0; n < view->lanes; n++)
-    ess[(view->first + n) / view->draws] += reservoir_ess(&self->reservoir, n) / view->draws;
-}
-
+/* Makes the draws. If they are weighted, the effective sample size is the mean over the draws of a run. */
 static void localised_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                              int64_t *fallbacks) {
   Localised *self = sampler->state;
@@ -162,7 +148,16 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
       denoiser_localisation_draw(&self->walk, chunk.lanes, self->basis, self->eigenvalue, self->vector,
                                  &chunk.rng, self->z, self->lane_fallbacks);
     } else {
-      draw_weighted(self, &view, &chunk.rng, sampler->ess, fallbacks);
+      linearised_find(&self->linearised, &self->walk, &view, fallbacks);
+      reservoir_clear(&self->reservoir, chunk.lanes);
+      for (int p = 0; p < self->particles; p++) {
+        draw_candidate(self, &view, &chunk.rng);
+        rng_lanes_uniform(&chunk.rng, 1, self->uniform);
+        reservoir_offer(&self->reservoir, sampler->d, chunk.lanes, self->log_weight, self->uniform,
+                        self->candidate, self->z);
+      }
+      for (int n = 0; n < chunk.lanes; n++)
+        sampler->ess[(chunk.first + n) / draws] += reservoir_ess(&self->reservoir, n) / draws;
     }
     denoiser_chain_guard(&chunk, sampler->d, self->z, fallbacks);
     denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);

@@ -35,35 +35,32 @@ Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector
 
 double tilt_end_alpha(const TiltEnd *self) { return self->largest / (1 + self->largest); }
 
-/* Computes the smallest eigenvalue at lane n of `lanes`, that of U' (d eps / d s) U / sqrt(1 - abar) +
- * diag(q_T*), where U are the free directions. */
-static Status tilt_end_least_eigenvalue(TiltEnd *self, int lanes, int n, double *out) {
+/* Computes the smallest eigenvalues, of U' (d eps / d s) U / sqrt(1 - abar) + diag(q_T*), where U are the
+ * free directions. */
+Status tilt_end_curvature(TiltEnd *self, const Chain *chain, int lanes, const double *x, double *out) {
   const int d = self->d, r = self->free;
   const double l = self->largest, over = sqrt(1 + l), *u = self->basis;
   double *half = self->vectors; /* [d, r] */
-  for (int i = 0; i < d; i++)
-    for (int b = 0; b < r; b++) {
-      double sum = 0;
-      for (int j = 0; j < d; j++) sum += self->jacobian[(i * d + j) * lanes + n] * u[j * d + b];
-      half[i * r + b] = sum;
-    }
-  for (int a = 0; a < r; a++)
-    for (int b = 0; b < r; b++) {
-      double sum = 0;
-      for (int i = 0; i < d; i++) sum += u[i * d + a] * half[i * r + b];
-      self->hessian[a * r + b] = over * sum + (a == b ? (1 + l) * self->q[a] / (l - self->q[a]) : 0);
-    }
-  TRY(linalg_eigen(r, self->hessian, self->vectors, self->eigenvalues));
-  *out = self->eigenvalues[0];
-  return STATUS_OK;
-}
-
-Status tilt_end_curvature(TiltEnd *self, const Chain *chain, int lanes, const double *x, double *out) {
   ASSERT(lanes <= TILT_END_POINTS && chain->schedule.stages == 1);
   for (int n = 0; n < lanes; n++) out[n] = INFINITY;
-  if (self->free == 0) return STATUS_OK;
+  if (r == 0) return STATUS_OK;
   denoiser_chain_noise_jacobian(chain, 1, lanes, x, self->eps, self->jacobian, self->scratch);
-  for (int n = 0; n < lanes; n++) TRY(tilt_end_least_eigenvalue(self, lanes, n, &out[n]));
+  for (int n = 0; n < lanes; n++) {
+    for (int i = 0; i < d; i++)
+      for (int b = 0; b < r; b++) {
+        double sum = 0;
+        for (int j = 0; j < d; j++) sum += self->jacobian[(i * d + j) * lanes + n] * u[j * d + b];
+        half[i * r + b] = sum;
+      }
+    for (int a = 0; a < r; a++)
+      for (int b = 0; b < r; b++) {
+        double sum = 0;
+        for (int i = 0; i < d; i++) sum += u[i * d + a] * half[i * r + b];
+        self->hessian[a * r + b] = over * sum + (a == b ? (1 + l) * self->q[a] / (l - self->q[a]) : 0);
+      }
+    TRY(linalg_eigen(r, self->hessian, self->vectors, self->eigenvalues));
+    out[n] = self->eigenvalues[0];
+  }
   return STATUS_OK;
 }
 
