@@ -19,29 +19,21 @@ Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
 
 /* ---- the target */
 
-/* Projects the prior's mean and covariance onto eigenvector k of every lane: mean[lanes], variance[lanes]. */
 SIMD_CLONES
-static void project_moments(int d, int lanes, int k, const double *restrict basis,
-                            const double *restrict prior_mean, const double *restrict covariance,
-                            double *restrict mean, double *restrict variance) {
-  for (int n = 0; n < lanes; n++) mean[n] = variance[n] = 0;
-  for (int i = 0; i < d; i++) {
-    const double *restrict u_i = basis + (i * d + k) * lanes;
-    for (int n = 0; n < lanes; n++) mean[n] += prior_mean[i] * u_i[n];
-    for (int j = 0; j < d; j++) {
-      const double *restrict u_j = basis + (j * d + k) * lanes;
-      const double c = covariance[i * d + j];
-      for (int n = 0; n < lanes; n++) variance[n] += c * u_i[n] * u_j[n];
-    }
-  }
-}
-
 void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double *of_p,
                       const double *covariance, double *mean, double *variance) {
-  for (int k = 0; k < d; k++) {
-    double *of_k = mean + k * lanes, *variance_of_k = variance + k * lanes;
-    project_moments(d, basis->shared ? 1 : lanes, k, basis->u, of_p, covariance, of_k, variance_of_k);
-    for (int n = 1; n < lanes && basis->shared; n++) of_k[n] = of_k[0], variance_of_k[n] = variance_of_k[0];
+  const int own = basis->shared ? 1 : lanes;
+  for (int k = 0; k < d; k++, mean += lanes, variance += lanes) {
+    for (int n = 0; n < own; n++) mean[n] = variance[n] = 0;
+    for (int i = 0; i < d; i++) {
+      const double *u_i = basis->u + (i * d + k) * own;
+      for (int n = 0; n < own; n++) mean[n] += of_p[i] * u_i[n];
+      for (int j = 0; j < d; j++) {
+        const double *u_j = basis->u + (j * d + k) * own, c = covariance[i * d + j];
+        for (int n = 0; n < own; n++) variance[n] += c * u_i[n] * u_j[n];
+      }
+    }
+    for (int n = own; n < lanes; n++) mean[n] = mean[0], variance[n] = variance[0];
   }
 }
 
@@ -61,26 +53,26 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
   }
 }
 
-/* Computes y[count] = m + r u. */
-SIMD_CLONES
-static void langevin_unwhiten(int count, const double *restrict mean, const double *restrict deviation,
-                              const double *restrict u, double *restrict y) {
-  for (int k = 0; k < count; k++) y[k] = mean[k] + deviation[k] * u[k];
-}
-
 /* Computes x = U (m + r u), with y[d, n] as scratch. */
+SIMD_CLONES
 static void langevin_place(const Langevin *self, const double *u, double *y, double *x) {
-  langevin_unwhiten(self->d * self->lanes, self->mean, self->deviation, u, self->basis ? y : x);
+  double *restrict to = self->basis ? y : x;
+  for (int k = 0; k < self->d * self->lanes; k++) to[k] = self->mean[k] + self->deviation[k] * u[k];
   if (self->basis) evidence_basis_apply(self->basis, self->d, self->lanes, false, y, x);
 }
 
 void langevin_positions(const Langevin *self, double *x) { langevin_place(self, self->u, self->score, x); }
 
-/* Computes gradient <- r gradient - q r^2 u + r g, and adds the log of the tilt to log_target. */
+/* Evaluates the log target[n] and its gradient[d, n] at u: those of the prior at x, the gradient turned back
+ * to u, and of the tilt. */
 SIMD_CLONES
-static void add_tilt(int d, int lanes, const double *restrict r, const double *restrict stiffness,
-                     const double *restrict slope, const double *restrict u, double *restrict gradient,
-                     double *restrict log_target) {
+static void evaluate_target(Langevin *self, const double *u, double *restrict gradient,
+                            double *restrict log_target) {
+  const double *r = self->deviation, *stiffness = self->stiffness, *slope = self->slope;
+  const int d = self->d, lanes = self->lanes;
+  langevin_place(self, u, self->score, self->x);
+  self->prior.at(self->prior.context, lanes, self->x, log_target, self->basis ? self->score : gradient);
+  if (self->basis) evidence_basis_apply(self->basis, d, lanes, true, self->score, gradient);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       const int at = i * lanes + n;
@@ -90,27 +82,7 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
     }
 }
 
-/* Evaluates the log target[n] and its gradient[d, n] at u. */
-static void evaluate_target(Langevin *self, const double *u, double *gradient, double *log_target) {
-  langevin_place(self, u, self->score, self->x);
-  self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->basis ? self->score : gradient);
-  if (self->basis) evidence_basis_apply(self->basis, self->d, self->lanes, true, self->score, gradient);
-  add_tilt(self->d, self->lanes, self->deviation, self->stiffness, self->slope, u, gradient, log_target);
-}
-
 /* ---- steps */
-
-SIMD_CLONES
-static void langevin_propose(int d, int lanes, const double *restrict step, const double *restrict root,
-                             const double *restrict u, const double *restrict gradient,
-                             const double *restrict z, double *restrict out) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      const int at = i * lanes + n;
-      const double to = u[at] + 0.5 * step[n] * gradient[at] + root[n] * z[at];
-      out[at] = to > FURTHEST ? FURTHEST : to < -FURTHEST ? -FURTHEST : to;
-    }
-}
 
 /* Accepts or rejects the proposals, and adapts the step sizes and their roots unless `rate` is 0. The chance
  * of acceptance is the exponential of min(0, log ratio), to which the proposals contribute 1/2 sum (z^2 - (z
@@ -162,6 +134,7 @@ static void langevin_swap_states(double **a, double **b) {
   *a = *b, *b = kept;
 }
 
+SIMD_CLONES
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
   const int d = self->d, lanes = self->lanes;
   ASSERT((int)rng.lanes == lanes);
@@ -174,7 +147,13 @@ void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
       rng_lanes_uniform(&rng, 1, self->uniform);
     else
       rng.position++; /* skips the uniform, which ula does not need */
-    langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < lanes; n++) {
+        const int at = i * lanes + n;
+        const double to =
+            self->u[at] + 0.5 * self->step[n] * self->gradient[at] + self->root[n] * self->normal[at];
+        self->new_u[at] = to > FURTHEST ? FURTHEST : to < -FURTHEST ? -FURTHEST : to;
+      }
     evaluate_target(self, self->new_u, self->new_gradient, self->new_log_target);
     if (self->prior.has_density) {
       langevin_judge(self, 2 * k < steps ? pow(k + 1, -0.6) : 0);

@@ -53,29 +53,21 @@ static void mala_density(const void *context, int lanes, double *x, double *log_
   mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
 }
 
-/* Adds the log likelihood and its gradient to log_density and score, and subtracts those of the evidence,
- * which are in the tilt. */
+/* Computes the density of the prior times the likelihood, without the evidence, which is in the tilt. */
 SIMD_CLONES
-static void mala_correct(int d, int lanes, const double *restrict vector, const double *restrict image,
-                         const double *restrict x, const double *restrict log_likelihood,
-                         const double *restrict gradient, double *restrict log_density,
-                         double *restrict score) {
-  for (int n = 0; n < lanes; n++) log_density[n] += log_likelihood[n];
+static void mala_rows_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+  const Mala *self = context;
+  const double *vector = self->vector, *image = self->image, *gradient = self->gradient;
+  const int d = self->langevin.d;
+  mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
+  history_log_likelihood(&self->view, x, self->log_likelihood, self->gradient);
+  linalg_multiply_lanes(d, lanes, self->matrix, x, self->image);
+  for (int n = 0; n < lanes; n++) log_density[n] += self->log_likelihood[n];
   for (int i = 0; i < d * lanes; i += lanes)
     for (int n = 0; n < lanes; n++) {
       log_density[n] -= x[i + n] * (vector[i + n] - 0.5 * image[i + n]);
       score[i + n] += gradient[i + n] - vector[i + n] + image[i + n];
     }
-}
-
-static void mala_rows_density(const void *context, int lanes, double *x, double *log_density, double *score) {
-  const Mala *self = context;
-  const int d = self->langevin.d;
-  mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
-  history_log_likelihood(&self->view, x, self->log_likelihood, self->gradient);
-  linalg_multiply_lanes(d, lanes, self->matrix, x, self->image);
-  mala_correct(d, lanes, self->vector, self->image, x, self->log_likelihood, self->gradient, log_density,
-               score);
 }
 
 /* Finds the evidence at the mode, in its eigenbasis. */
@@ -93,23 +85,18 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   evidence_basis_apply(&self->basis, d, lanes, true, self->vector, self->b);
 }
 
-/* Evaluates the log density of N(mean, I), mean[d, lanes], up to a constant, and its score at x. */
+/* Computes the log density of N(prior_mean, I), up to a constant, and its score. */
 SIMD_CLONES
-static void mala_find_white(int d, int lanes, const double *restrict mean, const double *restrict x,
-                            double *restrict log_density, double *restrict score) {
-  for (int n = 0; n < lanes; n++) log_density[n] = 0;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      const double pull = mean[i * lanes + n] - x[i * lanes + n];
-      score[i * lanes + n] = pull;
-      log_density[n] -= 0.5 * pull * pull;
-    }
-}
-
 static void mala_white_density(const void *context, int lanes, double *x, double *log_density,
                                double *score) {
   const Mala *self = context;
-  mala_find_white(self->langevin.d, lanes, self->prior_mean, x, log_density, score);
+  for (int n = 0; n < lanes; n++) log_density[n] = 0;
+  for (int i = 0; i < self->langevin.d * lanes; i += lanes)
+    for (int n = 0; n < lanes; n++) {
+      const double pull = self->prior_mean[i + n] - x[i + n];
+      score[i + n] = pull;
+      log_density[n] -= 0.5 * pull * pull;
+    }
 }
 
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
