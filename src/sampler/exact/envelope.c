@@ -33,9 +33,16 @@ EnvelopeData envelope_data_of_run(const History *history, int run) {
 }
 
 SIMD_CLONES
-static void envelope_quadratic(const double *precision, const double *vector, int n,
-                               const double *restrict theta, double *restrict log_likelihood,
-                               double *restrict gradient) {
+void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
+                             double *gradient) {
+  enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
+  const double *precision = data->precision, *vector = data->vector;
+  if (!likelihood_is_conjugate(data->history->likelihood)) {
+    HistoryView view = {.history = data->history, .draws = LANES, .first = data->run * LANES, .lanes = n};
+    ASSERT(n <= LANES);
+    history_log_likelihood(&view, theta, log_likelihood, gradient);
+    return;
+  }
   for (int c = 0; c < n; c++) {
     double x = theta[c], y = theta[n + c];
     double pull_x = precision[0] * x + precision[1] * y, pull_y = precision[2] * x + precision[3] * y;
@@ -44,18 +51,6 @@ static void envelope_quadratic(const double *precision, const double *vector, in
     gradient[c] = vector[0] - pull_x;
     gradient[n + c] = vector[1] - pull_y;
   }
-}
-
-void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
-                             double *gradient) {
-  enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
-  if (likelihood_is_conjugate(data->history->likelihood)) {
-    envelope_quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
-    return;
-  }
-  HistoryView view = {.history = data->history, .draws = LANES, .first = data->run * LANES, .lanes = n};
-  ASSERT(n <= LANES);
-  history_log_likelihood(&view, theta, log_likelihood, gradient);
 }
 
 Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
@@ -122,20 +117,15 @@ static void envelope_add_batch(Envelope *self, const EnvelopeData *data, const E
   }
 }
 
-SIMD_CLONES
-static void envelope_relative_masses(int n, const double *restrict log_mass, double top,
-                                     double *restrict weight) {
-  for (int c = 0; c < n; c++) weight[c] = special_exp(log_mass[c] - top);
-}
-
 /* Moves the cells that are to be split from the list to the split list; returns how many: none if their
  * quarters would not fit. Computes weight[count] relative to the largest. */
+SIMD_CLONES
 static int envelope_take_loose_cells(Envelope *self) {
   struct EnvelopeWork *work = self->work;
   double total = 0;
   int loose = 0;
-  envelope_relative_masses(self->count, self->log_mass, particles_largest(self->count, self->log_mass),
-                           self->weight);
+  const double top = particles_largest(self->count, self->log_mass);
+  for (int c = 0; c < self->count; c++) self->weight[c] = special_exp(self->log_mass[c] - top);
   for (int c = 0; c < self->count; c++) total += self->weight[c];
   for (int c = 0; c < self->count; c++) {
     work->loose[loose] = c;
