@@ -55,23 +55,20 @@ Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_los
 
 /* ---- at a stage */
 
-/* Computes j[d, d, lanes] <- factor (I - gain j), symmetrised. */
 SIMD_CLONES
-static void jacobian_to_covariance(int d, int lanes, double factor, double gain, double *j) {
-  for (int i = 0; i < d; i++)
-    for (int k = 0; k <= i; k++) {
-      double *low = j + (i * d + k) * lanes, *high = j + (k * d + i) * lanes;
-      for (int n = 0; n < lanes; n++)
-        low[n] = high[n] = factor * ((i == k ? 1 : 0) - gain * 0.5 * (low[n] + high[n]));
-    }
-}
-
 void diffusion_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s,
                                   double *mean, double *covariance, double *column) {
   const Chain *chain = self->chain;
-  const double alpha_bar = chain->schedule.alpha_bar[t];
+  const int d = chain->d;
+  const double alpha_bar = chain->schedule.alpha_bar[t], factor = (1 - alpha_bar) / alpha_bar,
+               gain = sqrt(1 - alpha_bar);
   denoiser_chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
-  jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
+  for (int i = 0; i < d; i++) /* factor (I - gain times the Jacobian), symmetrised */
+    for (int k = 0; k <= i; k++) {
+      double *low = covariance + (i * d + k) * lanes, *high = covariance + (k * d + i) * lanes;
+      for (int n = 0; n < lanes; n++)
+        low[n] = high[n] = factor * ((i == k ? 1 : 0) - gain * 0.5 * (low[n] + high[n]));
+    }
   denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
 }
 
@@ -116,26 +113,21 @@ bool diffusion_moments_due(const DenoisedMoments *self, int known, int t) {
          denoised_signal_to_noise(schedule, t) > GROWTH * denoised_signal_to_noise(schedule, known);
 }
 
-/* Computes r <- (1 / r^2 + gain)^-1/2. */
+/* Updates the deviations: r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
-static void denoised_shrink_deviations(int n, double gain, double *r) {
-  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
-    Real x, root;
-    real_load(at, 1, r, &x);
-    root = 1 + gain * x * x;
-    root = real_inverse_root(root);
-    x *= root;
-    real_store(at, 1, &x, r);
-  }
-}
-
 void diffusion_moments_carry(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
                              double *deviation) {
   const Chain *chain = self->chain;
   const Schedule *schedule = &chain->schedule;
+  const double gain = denoised_signal_to_noise(schedule, t) - denoised_signal_to_noise(schedule, t + 1);
   chain->noise(chain, t, lanes, s, mean);
   denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
-  denoised_shrink_deviations(
-      chain->d * lanes, denoised_signal_to_noise(schedule, t) - denoised_signal_to_noise(schedule, t + 1),
-      deviation);
+  for (RealLanes at = real_begin(chain->d * lanes); at.count > 0; real_next(&at)) {
+    Real r, root;
+    real_load(at, 1, deviation, &r);
+    root = 1 + gain * r * r;
+    root = real_inverse_root(root);
+    r *= root;
+    real_store(at, 1, &r, deviation);
+  }
 }

@@ -106,25 +106,12 @@ void laplace_dps_glm_begin(LaplaceGlm *glm, int lanes) {
   glm->started = false;
 }
 
-/* Computes a[d, d, lanes] <- I + gain a. */
 SIMD_CLONES
-static void laplace_dps_glm_add_identity(int d, int lanes, double gain, double *a) {
-  for (int k = 0; k < d * d * lanes; k++) a[k] *= gain;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) a[(i * d + i) * lanes + n] += 1;
-}
-
-/* Computes s[n] <- root mode[n] + deviation s[n]. */
-SIMD_CLONES
-static void laplace_dps_glm_place(int n, double root, const double *restrict mode, double deviation,
-                                  double *restrict s) {
-  for (int k = 0; k < n; k++) s[k] = special_two_products(root, mode[k], deviation, s[k]);
-}
-
 void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
                              const double *mu, double *z, double *s, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
-  const double precision = alpha_bar / v, of_mean = sqrt(alpha_bar) / v;
+  const double root = sqrt(alpha_bar), deviation = sqrt(v), gain = v / alpha_bar;
+  const double precision = alpha_bar / v, of_mean = root / v;
   memset(glm->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *glm->prior_precision);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -139,11 +126,13 @@ void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v,
   matrix_lanes_product(d, lanes, glm->precision, glm->basis, glm->half);
   matrix_lanes_product_transposed(d, lanes, glm->basis, glm->half, glm->rotated);
   /* v times the precision of s, in the basis Q */
-  laplace_dps_glm_add_identity(d, lanes, v / alpha_bar, glm->rotated);
+  for (int k = 0; k < d * d * lanes; k++) glm->rotated[k] *= gain;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) glm->rotated[(i * d + i) * lanes + n] += 1;
   linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
   linalg_backward_lanes(d, lanes, glm->rotated, z);
   linalg_multiply_lanes(d, lanes, glm->basis, z, s);
-  laplace_dps_glm_place(d * lanes, sqrt(alpha_bar), glm->mode, sqrt(v), s);
+  for (int k = 0; k < d * lanes; k++) s[k] = special_two_products(root, glm->mode[k], deviation, s[k]);
 }
 
 /* ---- the chain */

@@ -53,14 +53,9 @@ static void smc_begin(Sampler *sampler, int runs) {
   memset(self->rows, 0, (size_t)runs * sizeof *self->rows);
 }
 
-/* Computes moved = cloud + sd moved. */
-SIMD_CLONES
-static void smc_add_noise(size_t count, double sd, const double *restrict cloud, double *restrict moved) {
-  for (size_t k = 0; k < count; k++) moved[k] = cloud[k] + sd * moved[k];
-}
-
 /* Absorbs what the cloud of run b has not seen of the history: perturbs it, weighs it by the likelihood of
  * the new observations, from the change of the evidence or from their rows, and resamples. */
+SIMD_CLONES
 static void smc_absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
   Smc *self = sampler->state;
   const int d = sampler->d, particles = self->particles, first = b * particles;
@@ -70,7 +65,7 @@ static void smc_absorb_run(Sampler *sampler, const History *history, int b, int6
   Rng rng =
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
   rng_lanes_normal(&normals, d, self->moved);
-  smc_add_noise((size_t)d * (size_t)particles, sd, cloud, self->moved);
+  for (int k = 0; k < d * particles; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
   if (likelihood_is_conjugate(history->likelihood)) {
     double *precision = self->precision + (size_t)b * (size_t)(d * d),
            *vector = self->vector + (size_t)b * (size_t)d;
