@@ -86,50 +86,39 @@ static void lmc_step_guard(const Potential *potential, int first, int count, int
 /* ---- a quadratic potential: a vector of chains makes all its steps before the next one starts, so that its
  * matrices stay in the first-level cache */
 
-/* A vector of chains: P, b, theta and P theta. */
-typedef struct {
-  Real *precision, *vector, *theta, *image; /* [d, d], [d] */
-  Real h, noise, pull; /* noise: sqrt(2 h) */
-} LmcChains;
-
-static LmcChains lmc_step_load_chains(const LmcStep *work, const Potential *potential, RealLanes at,
-                                      const double *theta) {
+/* Makes `count` steps of the chains of lanes `at` with normals[count, d, N]. As long as the squares of their
+ * coordinates, in units of the guard, add up to less than 1, no chain is beyond it. */
+static void lmc_step_move_chains(const LmcStep *work, const Potential *potential, RealLanes at, int count,
+                                 double *theta, int64_t *fallbacks) {
   const int d = work->d;
-  Real *vectors = (Real *)work->chains + d * d;
-  LmcChains chains = {(Real *)work->chains, vectors, vectors + d, vectors + 2 * d, {0}, {0}, {0}};
-  real_load(at, d * d, potential->precision, chains.precision);
-  real_load(at, d, potential->vector, chains.vector);
-  real_load(at, d, theta, chains.theta);
-  real_pad((int)at.count, d, chains.theta); /* copies make steps of length 0 */
-  real_load(at, 1, work->h, &chains.h);
-  if (work->feel_good > 0) real_load(at, 1, work->pull, &chains.pull);
-  chains.noise = real_root(2 * chains.h);
-  return chains;
-}
-
-/* Makes one step of the chains of lanes `at` with normal[d, N]. As long as the squares of their coordinates,
- * in units of the guard, add up to less than 1, no chain is beyond it. */
-INLINE void lmc_step_move_chains(const LmcStep *work, const Potential *potential, RealLanes at,
-                                 const LmcChains *chains, const double *normal, int64_t *fallbacks) {
-  const int d = work->d;
-  Real *theta = chains->theta, z, away, square = {0}, factor = {0}; /* of the pull along theta */
-  double total = 0;
-  if (work->feel_good > 0) {
-    Real length = {0};
-    for (int i = 0; i < d; i++) length += theta[i] * theta[i];
-    factor = chains->pull / real_root(length + DBL_MIN);
+  const double *normal = work->normals;
+  Real *precision = (Real *)work->chains, *vector = precision + d * d, *x = vector + d, *image = x + d;
+  Real h, pull = {0}, z, away;
+  real_load(at, d * d, potential->precision, precision);
+  real_load(at, d, potential->vector, vector);
+  real_load(at, d, theta, x);
+  real_pad((int)at.count, d, x); /* copies make steps of length 0 */
+  real_load(at, 1, work->h, &h);
+  if (work->feel_good > 0) real_load(at, 1, work->pull, &pull);
+  const Real noise = real_root(2 * h);
+  for (int k = 0; k < count; k++) {
+    Real length = {0}, square = {0}, factor = {0}; /* of the pull along theta */
+    double total = 0;
+    for (int i = 0; i < d && work->feel_good > 0; i++) length += x[i] * x[i];
+    if (work->feel_good > 0) factor = pull / real_root(length + DBL_MIN);
+    real_multiply(d, precision, x, image);
+    for (int i = 0; i < d; i++, normal += at.lanes) {
+      real_load(at, 1, normal, &z);
+      x[i] -= h * (image[i] - vector[i] - factor * x[i]);
+      x[i] += noise * z; /* separate: of two products in one sum, either could be fused with it */
+      away = work->guard_unit[i] * (x[i] - potential->start_mean[i]);
+      square += away * away;
+    }
+    for (int n = 0; n < REAL_WIDTH; n++) total += square[n];
+    if (!(total < 1))
+      lmc_step_guard(potential, (int)at.first, (int)at.count, REAL_WIDTH, (double *)x, fallbacks);
   }
-  real_multiply(d, chains->precision, theta, chains->image);
-  for (int i = 0; i < d; i++) {
-    real_load(at, 1, normal + (size_t)i * at.lanes, &z);
-    theta[i] -= chains->h * (chains->image[i] - chains->vector[i] - factor * theta[i]);
-    theta[i] += chains->noise * z; /* separate: of two products in one sum, either could be fused with it */
-    away = work->guard_unit[i] * (theta[i] - potential->start_mean[i]);
-    square += away * away;
-  }
-  for (int n = 0; n < REAL_WIDTH; n++) total += square[n];
-  if (!(total < 1))
-    lmc_step_guard(potential, (int)at.first, (int)at.count, REAL_WIDTH, (double *)theta, fallbacks);
+  real_store(at, d, x, theta);
 }
 
 /* Makes the updates of a round. All have the same length, and if it was shortened, every one counts as a
@@ -143,13 +132,8 @@ static void lmc_step_on_quadratic(LmcStep *work, Potential *potential, RngLanes 
       step_size_choose(&work->step, potential, NULL, NULL, NULL, NULL, work->h, fallbacks);
       rng_lanes_normal(rng, d, work->normals + (size_t)(k * d * lanes));
     }
-    for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
-      const LmcChains chains = lmc_step_load_chains(work, potential, at, theta);
-      for (int k = 0; k < count; k++)
-        lmc_step_move_chains(work, potential, at, &chains, work->normals + (size_t)(k * d * lanes),
-                             fallbacks);
-      real_store(at, d, chains.theta, theta);
-    }
+    for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
+      lmc_step_move_chains(work, potential, at, count, theta, fallbacks);
   }
 }
 
