@@ -31,31 +31,25 @@ typedef struct {
   double *residual, *zeta; /* [n] */
 } Dps;
 
-/* Computes the residual, and g, half its gradient over sigma^2. For the quadratic g = Lambda s_0 - b, and
+/* First computes g, half the gradient of the residual over sigma^2. For the quadratic g = Lambda s_0 - b, and
  * residual = sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). */
-static void dps_score_residual(const DpsEvidence *evidence, const double *denoised, double *residual,
-                               double *g) {
-  const int d = evidence->d, lanes = evidence->lanes;
-  if (evidence->rows) {
-    history_log_likelihood(evidence->rows, denoised, residual, g);
-    for (int n = 0; n < lanes; n++) residual[n] *= -2;
-    for (int i = 0; i < d * lanes; i++) g[i] = -g[i];
-    return;
-  }
-  memcpy(residual, evidence->constant, (size_t)lanes * sizeof *residual);
-  linalg_add_quadratic_lanes(d, lanes, -2, evidence->precision, evidence->vector, denoised, g, residual);
-  lanes_add((size_t)d * (size_t)lanes, -1, evidence->vector, g);
-  for (int n = 0; n < lanes; n++) residual[n] *= evidence->variance;
-}
-
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
                   double *denoised, double *residual, double *gradient, double *scratch) {
   const int lanes = evidence->lanes, n = evidence->d * lanes;
-  const double alpha_bar = chain->schedule.alpha_bar[t];
+  const double alpha_bar = chain->schedule.alpha_bar[t], factor = evidence->rows ? -2 : evidence->variance;
   double *pulled = scratch;
   chain->noise(chain, t, lanes, s, denoised);
   denoiser_chain_denoise_mean(chain, t, lanes, s, denoised); /* line 5 */
-  dps_score_residual(evidence, denoised, residual, gradient);
+  if (evidence->rows) {
+    history_log_likelihood(evidence->rows, denoised, residual, gradient);
+    for (int i = 0; i < n; i++) gradient[i] = -gradient[i];
+  } else {
+    memcpy(residual, evidence->constant, (size_t)lanes * sizeof *residual);
+    linalg_add_quadratic_lanes(evidence->d, lanes, -2, evidence->precision, evidence->vector, denoised,
+                               gradient, residual);
+    lanes_add((size_t)n, -1, evidence->vector, gradient);
+  }
+  for (int i = 0; i < lanes; i++) residual[i] *= factor;
   if (kind == DPS_AT_ESTIMATE) return;
   chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
   for (int i = 0; i < n; i++)

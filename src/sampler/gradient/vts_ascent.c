@@ -69,41 +69,39 @@ static Real vts_ascent_load_row(const VtsAscent *at, int row, Real *present) {
   return reward;
 }
 
-/* Returns the energy of a row, whose u = phi' theta is normal under the component. */
-static Real vts_ascent_row_energy(const VtsAscent *at, int m, int row, bool slopes) {
+/* Returns the energy of the rows, whose u = phi' theta is normal under the component. */
+static Real vts_ascent_rows_energy(const VtsAscent *at, int m, bool slopes) {
   const int d = at->d;
   const History *history = at->potential->view.history;
   const Likelihood *likelihood = history->likelihood;
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
-  Real present, middle = {0}, square = {0}, sum = {0}, first = {0}, second = {0};
-  Real y[VTS_NODES], u[VTS_NODES], deviance[VTS_NODES], slope[VTS_NODES], curvature[VTS_NODES];
-  const Real reward = vts_ascent_load_row(at, row, &present);
-  for (int i = 0; i < d; i++) middle += at->phi[i] * mean[i], square += at->phi[i] * at->phi[i] * variance[i];
-  square = real_root(square);
-  for (int k = 0; k < VTS_NODES; k++) {
-    y[k] = reward;
-    u[k] = real_within(FARTHEST, middle + square * at->node[k]);
+  Real energy = {0}, y[VTS_NODES], u[VTS_NODES], deviance[VTS_NODES], slope[VTS_NODES], curvature[VTS_NODES];
+  for (int row = 0; row < at->rows; row++) {
+    Real present, middle = {0}, square = {0}, sum = {0}, first = {0}, second = {0};
+    const Real reward = vts_ascent_load_row(at, row, &present);
+    const Real weight = at->potential->likelihood_weight * history->temper * present;
+    for (int i = 0; i < d; i++)
+      middle += at->phi[i] * mean[i], square += at->phi[i] * at->phi[i] * variance[i];
+    square = real_root(square);
+    for (int k = 0; k < VTS_NODES; k++) {
+      y[k] = reward;
+      u[k] = real_within(FARTHEST, middle + square * at->node[k]);
+    }
+    likelihood->ops->deviance(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
+                              (double *)deviance);
+    for (int k = 0; k < VTS_NODES; k++) sum += at->node_weight[k] * deviance[k];
+    energy += -0.5 * weight * sum;
+    if (!slopes) continue;
+    likelihood->ops->derivatives(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
+                                 (double *)slope, (double *)curvature);
+    for (int k = 0; k < VTS_NODES; k++)
+      first += weight * at->node_weight[k] * slope[k], second += weight * at->node_weight[k] * curvature[k];
+    for (int i = 0; i < d; i++) {
+      at->step[i] += first * at->phi[i];
+      for (int j = 0; j <= i; j++) at->hessian[i * d + j] -= second * at->phi[i] * at->phi[j];
+    }
   }
-  likelihood->ops->deviance(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
-                            (double *)deviance);
-  const Real weight = at->potential->likelihood_weight * history->temper * present;
-  for (int k = 0; k < VTS_NODES; k++) sum += at->node_weight[k] * deviance[k];
-  if (!slopes) return -0.5 * weight * sum;
-  likelihood->ops->derivatives(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
-                               (double *)slope, (double *)curvature);
-  for (int k = 0; k < VTS_NODES; k++)
-    first += weight * at->node_weight[k] * slope[k], second += weight * at->node_weight[k] * curvature[k];
-  for (int i = 0; i < d; i++) {
-    at->step[i] += first * at->phi[i];
-    for (int j = 0; j <= i; j++) at->hessian[i * d + j] -= second * at->phi[i] * at->phi[j];
-  }
-  return -0.5 * weight * sum;
-}
-
-static Real vts_ascent_rows_energy(const VtsAscent *at, int m, bool slopes) {
-  Real sum = {0};
-  for (int row = 0; row < at->rows; row++) sum += vts_ascent_row_energy(at, m, row, slopes);
-  return sum;
+  return energy;
 }
 
 static Real vts_ascent_energy(const VtsAscent *at, int m) {
