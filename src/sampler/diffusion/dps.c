@@ -31,7 +31,7 @@ typedef struct {
   double *residual, *zeta; /* [n] */
 } Dps;
 
-/* First computes g, half the gradient of the residual over sigma^2. For the quadratic g = Lambda s_0 - b, and
+/* Computes first g, half the gradient of the residual over sigma^2. For the quadratic g = Lambda s_0 - b, and
  * residual = sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
                   double *denoised, double *residual, double *gradient, double *scratch) {

@@ -88,31 +88,13 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   denoiser_chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
-/* Picks one particle of each draw by weight, for columns first .. of theta[d, total]. Adds the draw's share
- * of the mean effective sample size to ess[run]. */
-static void twisted_pick(Twisted *self, int groups, int first, int total, RngLanes *choices, double *theta,
-                         double *ess) {
-  const int count = self->particles, lanes = groups * count;
-  joint_chain_log_likelihood(&self->chain, self->chain.s, self->log_ratio);
-  lanes_add((size_t)lanes, 1, self->log_ratio, self->log_weight);
-  rng_lanes_uniform(choices, 1, self->uniform);
-  for (int g = 0; g < groups; g++) {
-    int chosen;
-    particles_weigh(count, self->log_weight + g * count, self->share);
-    particles_resample(count, self->share, self->uniform[g], 1, &chosen);
-    ess[(uint32_t)(first + g) / choices->draws] += particles_ess(count, self->share) / choices->draws;
-    for (int i = 0; i < self->chain.d; i++)
-      theta[(size_t)i * (size_t)total + (size_t)(first + g)] =
-          self->chain.s[(size_t)i * (size_t)lanes + (size_t)(g * count + chosen)];
-  }
-}
-
 static int twisted_groups_per_chunk(int particles) {
   if (particles == 1) return CHUNK_LANES;
   return particles < MOST_LANES ? MOST_LANES / particles : 1;
 }
 
-/* Makes draws first .. first + groups - 1 of the call. */
+/* Makes draws first .. first + groups - 1 of the call, columns of theta[d, total]: of several particles picks
+ * one by weight, and adds the draw's share of the mean effective sample size to ess[run]. */
 static void twisted_sample_groups(Twisted *self, const History *history, RngLanes rng, int first, int groups,
                                   double *theta, double *ess, int64_t *fallbacks) {
   const Chain *chain = self->chain.chain;
@@ -130,10 +112,22 @@ static void twisted_sample_groups(Twisted *self, const History *history, RngLane
   joint_chain_begin(&self->chain, &view);
   for (int t = chain->schedule.stages + 1; t >= 1; t--)
     twisted_stage(self, t, groups, &particles, &choices, fallbacks);
-  if (count > 1)
-    twisted_pick(self, groups, first, total, &choices, theta, ess);
-  else
-    chunk_store(&particles, chain->d, self->chain.s, theta);
+  const double *s = self->chain.s;
+  if (count == 1) {
+    chunk_store(&particles, chain->d, s, theta);
+    return;
+  }
+  joint_chain_log_likelihood(&self->chain, s, self->log_ratio);
+  lanes_add((size_t)particles.lanes, 1, self->log_ratio, self->log_weight);
+  rng_lanes_uniform(&choices, 1, self->uniform);
+  for (int g = 0; g < groups; g++) {
+    int chosen;
+    particles_weigh(count, self->log_weight + g * count, self->share);
+    particles_resample(count, self->share, self->uniform[g], 1, &chosen);
+    ess[(uint32_t)(first + g) / choices.draws] += particles_ess(count, self->share) / choices.draws;
+    for (int i = 0; i < chain->d; i++)
+      theta[(size_t)i * (size_t)total + (size_t)(first + g)] = s[i * particles.lanes + g * count + chosen];
+  }
 }
 
 static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
