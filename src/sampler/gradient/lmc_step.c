@@ -33,19 +33,6 @@ Status lmc_step_create(Arena *memory, const SamplerSetup *setup, int capacity, P
 
 /* ---- the feel-good term */
 
-/* Computes pull[n] = mu eta temper times rounds times R, for the lanes of the potential's view. */
-static void feel_good_begin(const Potential *potential, double mu, double *pull) {
-  const HistoryView *view = &potential->view;
-  const History *history = view->history;
-  const double weight = mu * potential->eta * history->temper;
-  for (int n = 0, last = -1; n < view->lanes; n++) {
-    const int run = (view->first + n) / view->draws;
-    pull[n] = run == last ? pull[n - 1]
-                          : weight * sqrt(history_observations(history, run) * history_squares(history, run));
-    last = run;
-  }
-}
-
 /* Subtracts the gradient of the feel-good term from gradient[d, n], that of U at z[d, n] in the potential's
  * coordinates; push[d, n] is scratch. */
 static void feel_good_subtract(Potential *potential, const double *pull, const double *z, double *push,
@@ -161,7 +148,8 @@ static void lmc_step_on_any(LmcStep *work, Potential *potential, RngLanes *rng, 
 }
 
 void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *theta, int64_t *fallbacks) {
-  const int d = work->d, lanes = potential->view.lanes;
+  const HistoryView *view = &potential->view;
+  const int d = work->d, lanes = view->lanes;
   /* One large matrix is no job for vectors, and in z the feel-good term needs theta. */
   const bool quadratic =
       work->normals && !(work->feel_good > 0 && potential->root) && !linalg_is_single(d, lanes);
@@ -169,6 +157,14 @@ void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *
    * with a network at the chain itself, the only place where the curvature is known. */
   memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);
   step_size_begin(&work->step, potential, potential->network ? theta : work->gradient);
-  if (work->feel_good > 0) feel_good_begin(potential, work->feel_good, work->pull);
+  const double weight = work->feel_good * potential->eta * view->history->temper;
+  for (int n = 0, last = -1; n < lanes && work->feel_good > 0; n++) { /* weight times rounds times R */
+    const int run = (view->first + n) / view->draws;
+    work->pull[n] =
+        run == last
+            ? work->pull[n - 1]
+            : weight * sqrt(history_observations(view->history, run) * history_squares(view->history, run));
+    last = run;
+  }
   (quadratic ? lmc_step_on_quadratic : lmc_step_on_any)(work, potential, rng, theta, fallbacks);
 }
