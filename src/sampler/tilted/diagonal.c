@@ -33,32 +33,16 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
 
 /* ---- Langevin steps and the reverse process */
 
-/* n <= CHUNK_LANES lanes. */
+/* Where the steps are taken: at stage t of the chain, 0 for mala. */
 typedef struct {
   const Chain *chain;
-  int t; /* stage of the steps: 0 for mala */
-  double *s, *normal, *eps; /* [d, n] */
-} DiagonalWork;
+  int t;
+} DiagonalStage;
 
 static void diagonal_stage_density(const void *context, int lanes, double *x, double *log_density,
                                    double *score) {
-  const DiagonalWork *work = context;
-  work->chain->density(work->chain, work->t, lanes, x, log_density, score);
-}
-
-static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fallbacks) {
-  const int d = work->chain->d;
-  Chunk all = *chunk; /* there is one run, and every fallback counts for it */
-  all.first = 0;
-  all.rng.draws = UINT32_MAX;
-  for (int t = work->t; t >= 1; t--) {
-    RngLanes rng = chunk->rng;
-    rng.key = rng_subkey(rng.key, RNG_REVERSE);
-    rng.position = (uint32_t)t * ((uint32_t)(d + 1) / 2);
-    rng_lanes_normal(&rng, d, work->normal);
-    tilt_reverse_exponential(work->chain, t, chunk->lanes, work->s, work->normal, work->eps);
-    denoiser_chain_guard(&all, d, work->s, fallbacks);
-  }
+  const DiagonalStage *at = context;
+  at->chain->density(at->chain, at->t, lanes, x, log_density, score);
 }
 
 static Status check_tilted(const Config *options) {
@@ -75,26 +59,28 @@ static Status check_tilted(const Config *options) {
 static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   const Config *options = posterior->options;
-  const Schedule *schedule = &posterior->chain->schedule;
+  const Chain *chain = posterior->chain;
+  const Schedule *schedule = &chain->schedule;
   const bool tilted = config_has(options, "baseline"),
              accept = !tilted || config_is(options, "baseline", "mala");
   const int d = posterior->prior->d, steps = (int)config_int(options, "steps");
   const size_t vector = (size_t)d * CHUNK_LANES;
-  DiagonalWork work = {.chain = posterior->chain};
-  const LangevinPrior prior = {diagonal_stage_density, &work, accept};
+  DiagonalStage stage = {.chain = chain};
+  const LangevinPrior prior = {diagonal_stage_density, &stage, accept};
   Langevin langevin;
-  double *q, *b, *mean, *variance, *wide_q, *wide_b, *wide_mean, *wide_variance, largest = 0;
+  double *q, *b, *mean, *variance, *wide_q, *wide_b, *wide_mean, *wide_variance, *s, *normal, *eps,
+      largest = 0;
   ALLOCATE_ARRAYS(&scratch, d, q, b, mean, variance);
-  ALLOCATE_ARRAYS(&scratch, vector, wide_q, wide_b, wide_mean, wide_variance, work.s, work.normal, work.eps);
+  ALLOCATE_ARRAYS(&scratch, vector, wide_q, wide_b, wide_mean, wide_variance, s, normal, eps);
   TRY(langevin_create(&scratch, d, CHUNK_LANES, &langevin));
   memcpy(q, posterior->q, (size_t)d * sizeof *q);
   memcpy(b, posterior->b, (size_t)d * sizeof *b);
   denoiser_isotropic_moments(posterior->prior, mean, variance);
   if (tilted) {
     for (int i = 0; i < d; i++) largest = fmax(largest, q[i]);
-    work.t = tilt_flow_stage(schedule, largest, config_real(options, "margin"));
-    tilt_flow(d, 1, tilt_flow_reach(schedule, work.t), q, b);
-    const double signal = schedule->alpha_bar[work.t];
+    stage.t = tilt_flow_stage(schedule, largest, config_real(options, "margin"));
+    tilt_flow(d, 1, tilt_flow_reach(schedule, stage.t), q, b);
+    const double signal = schedule->alpha_bar[stage.t];
     for (int i = 0; i < d; i++) {
       mean[i] *= sqrt(signal);
       variance[i] = signal * variance[i] + (1 - signal);
@@ -107,9 +93,19 @@ static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, 
     lanes_repeat(d, chunk.lanes, variance, wide_variance);
     langevin_target(&langevin, &prior, chunk.lanes, NULL, wide_q, wide_b, wide_mean, wide_variance);
     langevin_run(&langevin, chunk.rng, steps, config_real(options, "step_size"));
-    langevin_positions(&langevin, work.s);
-    diagonal_reverse(&work, &chunk, fallbacks);
-    chunk_store(&chunk, d, work.s, x);
+    langevin_positions(&langevin, s);
+    Chunk all = chunk; /* there is one run, and every fallback counts for it */
+    all.first = 0;
+    all.rng.draws = UINT32_MAX;
+    for (int t = stage.t; t >= 1; t--) {
+      RngLanes reverse = chunk.rng;
+      reverse.key = rng_subkey(reverse.key, RNG_REVERSE);
+      reverse.position = (uint32_t)t * ((uint32_t)(d + 1) / 2);
+      rng_lanes_normal(&reverse, d, normal);
+      tilt_reverse_exponential(chain, t, chunk.lanes, s, normal, eps);
+      denoiser_chain_guard(&all, d, s, fallbacks);
+    }
+    chunk_store(&chunk, d, s, x);
   }
   return STATUS_OK;
 }
