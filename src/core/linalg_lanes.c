@@ -311,7 +311,7 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
 
 /* Computes L^-1 in the lower triangle of out[d, d], with one division per row, and then L^-T L^-1 in place:
  * row i needs rows i .. d - 1, and replaces its diagonal entry last. */
-INLINE void inverse(int count, size_t d, size_t stride, const double *l, double *out) {
+INLINE void invert_factor(int count, size_t d, size_t stride, const double *l, double *out) {
   for (size_t i = 0; i < d; i++) {
     const Real diagonal = 1 / linalg_load(count, 1, l + i * (d + 1) * stride);
     for (size_t j = 0; j < i; j++) {
@@ -337,8 +337,8 @@ INLINE void inverse(int count, size_t d, size_t stride, const double *l, double 
   }
 }
 
-void linalg_inverse_lanes(int d, int lanes, const double *l, double *out) {
-  TILE_VECTORS(n, lanes, inverse, (size_t)d, (size_t)lanes, l + n, out + n);
+void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
+  TILE_VECTORS(n, lanes, invert_factor, (size_t)d, (size_t)lanes, l + n, inverse + n);
 }
 
 /* ---- products with vectors */

@@ -195,8 +195,8 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
       mixture_evidence_add(prior, c, lanes, precision, vector, state->factor, state->whitened);
     } else {
       mixture_approximation_find(own, c, view, warm, precision, vector, fallbacks);
-      lanes_sum((size_t)(d * d * lanes), own->prior_precision, precision, state->factor);
-      lanes_sum((size_t)(d * lanes), own->prior_vector, vector, state->whitened);
+      lanes_sum((size_t)d * (size_t)d * (size_t)lanes, own->prior_precision, precision, state->factor);
+      lanes_sum((size_t)d * (size_t)lanes, own->prior_vector, vector, state->whitened);
     }
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
