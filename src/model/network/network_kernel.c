@@ -95,6 +95,12 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
   TILE_EACH(*(Vector *)(c + i * p->c_row + v * SIMD_FLOATS) = sum[i][v])
 }
 
+/* Computes a tile of full width. The call of its own keeps what the loops around it need out of the registers
+ * of the sums. */
+static void network_full_tile(const NetworkProduct *p, int row, int column, int rows) {
+  SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
+}
+
 #if defined(__AVX512F__)
 /* Computes the rest of a width that is not a multiple of 64. */
 static void network_narrow_tile(const NetworkProduct *p, int row, int column, int rows, int vectors) {
@@ -117,7 +123,7 @@ static void network_product(const NetworkProduct *p) {
         network_narrow_tile(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
       else
 #endif
-        SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
+        network_full_tile(p, row, column, rows);
       row += rows;
     }
   }
