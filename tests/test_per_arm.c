@@ -477,6 +477,29 @@ static void test_world_blocks(void) {
   config_study_free(study);
 }
 
+/* Checks that a context is shaped as the first arm of a problem whose arms have their own features. */
+static void test_shaped_context(void) {
+  static const char shape[] = "theta: gaussian, dimension: 3, arms: 50, resample_arms: true, "
+                              "condition_number: 10, unknown: %s";
+  StudyFile *study[2];
+  Problem problem[2];
+  World world[2];
+  for (int apart = 0; apart < 2; apart++) {
+    char keys[200];
+    snprintf(keys, sizeof keys, shape, apart ? "per_arm" : "shared");
+    open_study(keys, "gaussian", "random", &study[apart]);
+    CHECK_OK(problem_create(study[apart]->settings[0], &problem[apart]));
+    CHECK_OK(world_create(&problem[apart], 0, 0, B, &world[apart]));
+    world_advance(&world[apart], 1);
+  }
+  for (int i = 0; i < D * B; i++) CU_ASSERT_EQUAL(world[1].features[i], world[0].features[i]);
+  for (int apart = 0; apart < 2; apart++) {
+    world_destroy(&world[apart]);
+    problem_destroy(&problem[apart]);
+    config_study_free(study[apart]);
+  }
+}
+
 /* ---- refusals */
 
 static Status check(const char *keys, const char *policy) {
@@ -520,6 +543,7 @@ int main(void) {
                          {"synthetic world", test_synthetic_world},
                          {"items as arms", test_items},
                          {"worlds do not depend on the block", test_world_blocks},
+                         {"a context of a given shape", test_shaped_context},
                          {"refusals", test_refusals},
                          CU_TEST_INFO_NULL};
   snprintf(path, sizeof path, "per-arm-%d.nc", (int)getpid());

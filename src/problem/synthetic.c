@@ -39,13 +39,13 @@ static Status synthetic_create(Problem *self, const Config *config) {
                     self->arms, self->d, self->d);
 }
 
-/* Computes phi <- shape phi for all arms of every run, where shape = R diag(kappa^(-i / (2 (d - 1)))) R' with
- * the run's rotation R. E[phi phi'] was a multiple of I, and gets the condition number kappa, while its
- * largest eigenvalue stays the same. */
+/* Computes phi <- shape phi for all feature vectors of every run. With the run's rotation R, shape = R
+ * diag(kappa^(-i / (2 (d - 1)))) R'. E[phi phi'] was a multiple of I, and gets the condition number kappa,
+ * while its largest eigenvalue stays the same. */
 static void synthetic_shape_arms(World *world) {
   const Problem *self = world->problem;
   const Synthetic *state = self->state;
-  const size_t d = (size_t)self->d, stride = (size_t)world->runs;
+  const size_t d = (size_t)self->d, stride = (size_t)world->runs, vectors = (size_t)problem_vectors(self);
   double *shape = world->scratch + stride, *q = shape + d * d, *phi = q + d * d;
   for (size_t b = 0; b < stride; b++) {
     Rng rng = {.key = rng_key(self->seed, RNG_SHAPE), .run = world->first_run + (uint32_t)b};
@@ -56,7 +56,7 @@ static void synthetic_shape_arms(World *world) {
       for (size_t i = 0; i < d; i++)
         for (size_t j = 0; j < d; j++) shape[i * d + j] += scale * q[k * d + i] * q[k * d + j];
     }
-    for (size_t k = 0; k < (size_t)self->arms; k++) {
+    for (size_t k = 0; k < vectors; k++) {
       double *arm = world->features + k * d * stride + b;
       for (size_t i = 0; i < d; i++) phi[i] = arm[i * stride];
       for (size_t i = 0; i < d; i++) {
