@@ -90,6 +90,15 @@ class Guard(program.ProgramTest):
             self.assertTrue(np.isnan(values[2]).all())
             self.assertTrue(((values[:2, :, known] >= 1 / 51) & (values[:2, :, known] <= 1)).all())
 
+    def test_p_values_of_swept_rounds(self):
+        """Each setting of a sweep has a p-value in its own last round."""
+        study = self.write("swept.yaml", STUDY % ("[ts]", "") + "metrics: [prior_p_value]\ndraws: 50\nsweep: {problem.rounds: [12, 30]}\n")
+        self.succeed("run", study, "-o", self.path("swept"), "--progress", "none")
+        with netCDF4.Dataset(self.path("swept/results.nc")) as data:
+            values = data["prior_p_value"][...].filled(np.nan)[:, 0]
+        for setting, known in ((0, [1, 2, 5, 10, 12]), (1, [1, 2, 5, 10, 20, 30])):
+            self.assertEqual(list(np.flatnonzero(np.isfinite(values[setting]).all(axis=0)) + 1), known)
+
     def test_refused(self):
         study = self.write("ising.yaml", STUDY % ("[{name: localised, prior: ising, guard: 0.1}]", ""))
         self.fail_with(3, "no companion mixture of Gaussians", "plan", study)

@@ -233,7 +233,7 @@ static Status study_bandit_simulate(const Study *study, const Task *task, Block 
     start = clock_cpu();
     for (int b = 0; b < result->runs && block->doubted; b++) /* NaN if the p-value is not known */
       study_curve_of_name(study, result, "prior_p_value")[b * result->points + k - 1] =
-          block->alarm && study_judges_round(k, result->points)
+          block->alarm && study_judges_round(k, rounds)
               ? alarm_p_value(block->alarm, history, b, world->first_run + (uint32_t)b)
               : NAN;
     block->aside += clock_cpu() - start;
