@@ -13,7 +13,7 @@ static Status egreedy_policy_create(Policy *self) {
   return ridge_create(self, state);
 }
 
-/* Replaces the best arm by a random one with probability eps_k. Computes probability[B, K] unless that is
+/* Takes the best arm or, with probability eps_k, a random one. Computes probability[B, K] unless that is
  * NULL. */
 static Status egreedy_policy_weigh(Policy *self, const World *world, const History *history,
                                    double *probability, int *arm, int64_t *fallbacks) {
@@ -21,8 +21,8 @@ static Status egreedy_policy_weigh(Policy *self, const World *world, const Histo
   const int arms = world->problem->arms, runs = world->runs;
   const RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   const double epsilon = config_real(self->setup.options, "epsilon") / 2 *
-                         sqrt((double)world->problem->rounds / world->round), /* eps_k */
-      share = fmin(epsilon, 1);
+                         sqrt((double)world->problem->rounds / world->round); /* eps_k */
+  const double share = fmin(epsilon, 1);
   ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, arm);
   for (int b = 0; b < runs; b++) {

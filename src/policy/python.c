@@ -75,8 +75,8 @@ static bool python_policy_wait_for_socket(Child *child, short event) {
   return true;
 }
 
-/* Sends or receives bytes[size]; returns false if the child has closed the socket or the tick has given up.
- */
+/* Sends or receives bytes[size]. Returns false if the child has closed the socket, or the tick has given
+ * up. */
 static bool python_policy_transfer(Child *child, bool sends, void *bytes, size_t size) {
   for (char *rest = bytes; size > 0;) {
     if (!python_policy_wait_for_socket(child, sends ? POLLOUT : POLLIN)) return false;
@@ -220,8 +220,8 @@ static Status python_create(Policy *self) {
                  .rounds = setup->draws > 0 ? setup->observations : setup->problem->rounds,
                  .noise = likelihood_noise(setup->likelihood)};
   snprintf(begin.likelihood, sizeof begin.likelihood, "%s", setup->likelihood->ops->name);
-  python_policy_transfer(&state->child, true, &begin,
-                         sizeof begin); /* if it has ended, the first answer says how */
+  /* If the worker has ended, the first answer will say how. */
+  python_policy_transfer(&state->child, true, &begin, sizeof begin);
   return STATUS_OK;
 }
 

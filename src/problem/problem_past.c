@@ -27,8 +27,9 @@ Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, 
   if (problem->per_arm) past.arms = 1;
   const RngKey key = rng_key(past.seed, RNG_HISTORY);
   const size_t d = (size_t)past.d, vectors = d * BLOCK;
-  int *arm;
-  double *phi, *column, *y, *regret;
+  int *arm; /* [BLOCK] */
+  double *phi, *y, *regret; /* [d, BLOCK], [BLOCK], [BLOCK] */
+  double *column; /* [d, BLOCK] theta*; then [d], one phi */
   Samples theta;
   ALLOCATE(&scratch, arm, BLOCK);
   ALLOCATE_ARRAYS(&scratch, vectors, phi, column);

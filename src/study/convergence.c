@@ -278,7 +278,7 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
       for (int b = 0; b < runs; b++) study_result_values(result, KL, b)[point] = block->kl[b];
       point++, stored = study_next_stored_step(k, last);
     }
-    if (k % TICK == 0 && tick.tick && !tick.tick(tick.context, (double)k / (double)last))
+    if (k % TICK == 0 && !core_tick_goes_on(tick, (double)k / (double)last))
       return status_set(STATUS_STOPPED, "stopped after %lld of %lld steps", (long long)k, (long long)last);
   }
   for (int b = 0; b < runs; b++)

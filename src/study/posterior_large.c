@@ -332,7 +332,7 @@ Status study_posterior_run_large(const Study *study, const StudyLarge *large, in
     }
     large->stage("exact draws", clock_wall() - start);
     for (int i = 0; i < count; i++) {
-      if (!large->tick.tick(large->tick.context, (double)b / tasks->runs))
+      if (!core_tick_goes_on(large->tick, (double)b / tasks->runs))
         return status_set(STATUS_STOPPED, "stopped after %d runs", b);
       TRY(study_large_run_policy(&self, &tasks[i], b, &results[i]));
       results[i].seconds[b] += shared;

@@ -16,6 +16,7 @@ typedef struct {
   double *local; /* the same, around a narrow posterior */
 } PlanarMean;
 
+/* Creates the table of the density, in `memory`; `prior` must outlive it. */
 Status study_planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
 /* Computes mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
 void study_planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);

@@ -109,7 +109,8 @@ static Status study_replay_tick(const Block *block, int k) {
   return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
 }
 
-/* Learns from event k of the log, except in runs whose arm[B] is negative; stops if the tick says so. */
+/* Learns from the current events, number k of each run, except in runs whose arm[B] is negative; stops if the
+ * tick says so. */
 static Status study_replay_learn(Block *block, int k, int64_t *fallbacks) {
   const int runs = block->task->runs, d = block->problem.d;
   for (int b = 0; b < runs; b++) {
