@@ -336,7 +336,7 @@ static void assignment_augment_row(Assignment *a, int row) {
                                        a->distance, a->before);
   }
   for (int k = 0; k < count; k++) a->v[a->closed[k]] += a->closed_distance[k] - nearest.value;
-  /* Switch the matching along the path back to the row. */
+  /* The matching changes along the path back to the row. */
   for (int column = nearest.column, i = NONE; i != row;) {
     i = (int)a->before[column];
     const int dropped = a->column_of[i];

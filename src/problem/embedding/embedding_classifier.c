@@ -91,8 +91,9 @@ static Status digit_classifier_train_start(const Digits *digits, int epochs, uin
   const NetworkShape *shape = &out->shape;
   const size_t parameters = network_parameters(shape);
   const int steps = (digits->count + BATCH - 1) / BATCH;
-  int *order, digit[BATCH];
-  float *x, *target, *gradient, *first, *second, *workspace;
+  int *order, digit[BATCH]; /* [count]; those of a batch */
+  float *x, *target; /* [inputs, batch], [labels, batch] */
+  float *gradient, *first, *second, *workspace; /* [parameters] each, network_workspace */
   ALLOCATE(&scratch, order, digits->count);
   ALLOCATE(&scratch, x, (size_t)digits->inputs * BATCH);
   ALLOCATE(&scratch, target, IDX_LABELS * BATCH);
