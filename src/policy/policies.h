@@ -1,6 +1,6 @@
-/* Internal to src/policy: the registry's list, one line for each policy that does not sample, and the
- * descriptors of the policies that do. `name` is the name in study files; policy_NAME is the descriptor,
- * defined in the file that the comment names. */
+/* Internal to src/policy: the registry's list, one line for each policy that does not sample, the descriptors
+ * of the policies that do, and their rule for a network. `name` is the name in study files; policy_NAME is
+ * the descriptor, defined in the file that the comment names. */
 #pragma once
 
 #include "policy/policy.h"
