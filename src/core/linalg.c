@@ -16,9 +16,11 @@ void linalg_one_thread(void) {
 #endif
 }
 
+bool linalg_factor(int d, double *a) { return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, a, d) == 0; }
+
 Status linalg_cholesky(int d, double *a) {
-  lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, a, d);
-  if (info != 0) return status_set(STATUS_INPUT, "a %d x %d matrix is not positive definite", d, d);
+  if (!linalg_factor(d, a))
+    return status_set(STATUS_INPUT, "a %d x %d matrix is not positive definite", d, d);
   for (int i = 0; i < d; i++)
     for (int j = i + 1; j < d; j++) a[(size_t)i * d + j] = 0;
   return STATUS_OK;

@@ -10,7 +10,10 @@
  * alone.) */
 void linalg_one_thread(void);
 
-/* Computes the Cholesky factor in the lower triangle, zeros above. Returns STATUS_INPUT when A is not
+/* Computes the Cholesky factor in the lower triangle, and leaves the rest alone; returns false when A is not
+ * positive definite. */
+bool linalg_factor(int d, double *a);
+/* Computes the same with zeros above the triangle. Returns STATUS_INPUT, with a message, when A is not
  * positive definite. */
 Status linalg_cholesky(int d, double *a);
 /* Computes A^-1, full and symmetric, from its Cholesky factor: inverse[d, d]. */

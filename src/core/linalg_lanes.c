@@ -248,7 +248,7 @@ static void linalg_cholesky_each_lane(int d, int lanes, double *a, int *jitters)
   ASSERT(status == STATUS_OK);
   for (int n = 0; n < lanes; n++) {
     lanes_copy(d * d, 1, a + n, lanes, own, 1);
-    if (linalg_cholesky(d, own) != STATUS_OK) {
+    if (!linalg_factor(d, own)) {
       factor_lanes(1, (size_t)d, stride, a + n, jitters ? jitters + n : NULL);
       continue;
     }
