@@ -202,7 +202,7 @@ static void tune_print_table(const Found *found) {
          arguments.tolerance, found->results[found->best].runs);
 }
 
-static void tune_print_json(const Found *found, const char *line) {
+static Status tune_print_json(const Found *found, const char *line) {
   const StudyFile *file = found->study->file;
   json_t *rows = json_array();
   for (int i = 0; i < file->policy_count; i++) {
@@ -219,7 +219,7 @@ static void tune_print_json(const Found *found, const char *line) {
   json_t *root = json_pack("{s:s, s:s, s:f, s:b, s:s, s:o}", "tasks_of", file->policies[found->first].name,
                            "prior", found->prior, "tolerance", arguments.tolerance, "known", found->known,
                            "best", line, "policies", rows);
-  app_print_json(root, 0);
+  return app_print_json(root, 0);
 }
 
 static Status tune_report(Found *found) {
@@ -233,10 +233,12 @@ static Status tune_report(Found *found) {
   }
   policy_line(&study->policies[found->best], false, options_line);
   snprintf(line, sizeof line, "{%s}", options_line);
-  if (arguments.json)
-    tune_print_json(found, line);
-  else
-    tune_print_table(found), printf("%s\n", line);
+  if (arguments.json) {
+    TRY(tune_print_json(found, line));
+  } else {
+    tune_print_table(found);
+    printf("%s\n", line);
+  }
   if (!arguments.output) return STATUS_OK;
   FILE *file = fopen(arguments.output, "w");
   const bool written = file && fprintf(file, "%s\n", line) > 0;
