@@ -250,7 +250,7 @@ static void test_theta_is_kept_back(void) {
   CHECK_OK(study_pack_create(&memory, "cross", &exported));
   CHECK_OK(app_score_files_export(&exported, folder));
   CHECK_FAILS(app_score_files_export(&exported, folder), STATUS_FILE, "File exists");
-  CHECK_FAILS(app_score_files_folder(folder, 1, &exported), STATUS_FILE, "is not empty");
+  CHECK_FAILS(app_score_files_begin(folder, 1, &exported), STATUS_FILE, "is not empty");
   snprintf(path, sizeof path, "%s/cross", folder);
   DIR *entries = opendir(path);
   for (const struct dirent *entry; (entry = readdir(entries));) {

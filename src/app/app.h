@@ -1,6 +1,6 @@
-/* The verbs of the command line: one file each, listed in main.c. A verb does its work and returns a Status;
- * `main` parses the arguments before, prints the message of a failure, once, and ends all ranks with the exit
- * status. */
+/* The verbs of the command line: one file each, listed in main.c. `main` parses the arguments, and the
+ * verb does its work and returns a Status; then `main` prints the message of a failure, once, and ends all
+ * ranks with the exit status. */
 #pragma once
 
 #include "parallel/parallel.h"
@@ -43,10 +43,10 @@ typedef struct {
   void (*check)(struct argp_state *state); /* refuses, in the end, what does not go together; may be NULL */
   const char *usage, *help;
   char *(*help_filter)(int key, const char *text, void *input); /* as in struct argp */
-  /* One of the three: without MPI; on all ranks; on the first, while the others wait. */
-  Status (*run)(void);
-  Status (*collective)(void);
-  Status (*on_first)(void);
+  /* One of the three is set; MPI is started before the last two, and ended after them. */
+  Status (*run)(void); /* without MPI, or starts and ends it by itself */
+  Status (*collective)(void); /* on all ranks */
+  Status (*on_first)(void); /* on the first, while the others wait */
 } AppVerb;
 
 extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,

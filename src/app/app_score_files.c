@@ -69,7 +69,7 @@ static const char README[] =
     "| problem | d | likelihood | noise | histories | draws | what it is |\n"
     "|---|---|---|---|---|---|---|\n";
 
-Status app_score_files_folder(const char *directory, int count, const Pack *packs) {
+Status app_score_files_begin(const char *directory, int count, const Pack *packs) {
   Text text;
   bool empty = true;
   DIR *folder = opendir(directory);

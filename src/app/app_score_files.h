@@ -4,9 +4,9 @@
 
 #include "study/study_pack.h"
 
-/* Makes the folder `directory`, or accepts it if it exists and is empty, and writes its README.md, which says
- * what is to be drawn for these problems. */
-Status app_score_files_folder(const char *directory, int count, const Pack *packs);
+/* Makes the folder `directory`, or accepts it if it exists and is empty (otherwise returns STATUS_FILE), and
+ * writes its README.md, which says what is to be drawn for these problems. */
+Status app_score_files_begin(const char *directory, int count, const Pack *packs);
 /* Exports DIRECTORY/NAME: prior and histories as NetCDF and CSV, without theta*. */
 Status app_score_files_export(const Pack *pack, const char *directory);
 

@@ -15,7 +15,7 @@ typedef struct {
  * shared machine the speed of a core changes from second to second, but the share of the peak that work
  * reaches changes much less. */
 typedef struct {
-  double seconds; /* of the work so far */
+  double seconds; /* of the work so far; only of whole parts until it ends */
   MeterRates possible; /* operations and bytes that the peaks allow in that time */
   MeterRates best; /* the highest rates measured so far */
   PeakMemory memory;

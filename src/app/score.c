@@ -232,7 +232,7 @@ static Status score_work(void) {
                           &packs.packs[i]));
   }
   if (arguments.export) {
-    TRY(app_score_files_folder(arguments.export, packs.count, packs.packs));
+    TRY(app_score_files_begin(arguments.export, packs.count, packs.packs));
     for (int i = 0; i < packs.count; i++) {
       TRY(app_score_files_export(&packs.packs[i], arguments.export));
       printf("%s/%s: %d histories\n", arguments.export, packs.packs[i].name, packs.packs[i].histories);

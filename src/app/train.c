@@ -147,6 +147,7 @@ static Status app_train_from_file(Arena *memory, Training *out) {
   return STATUS_OK;
 }
 
+/* Takes the samples, which all ranks read, and learns from them. Collective. */
 static Status train_on_samples(Arena *memory, Training *out) {
   TRY(parallel_agree((arguments.study ? app_train_from_study : app_train_from_file)(memory, out)));
   AutoJob job = {.fit = &out->belief.fit,
@@ -197,7 +198,7 @@ static Status train_choose_family(Training *out, const PriorOps **family) {
   return STATUS_OK;
 }
 
-/* Reads the logs on rank 0, and learns from them. */
+/* Reads the logs on rank 0, and learns from them on all. Collective. */
 static Status train_on_logs(Arena *memory, Training *out) {
   const bool first = parallel_rank() == 0;
   const PriorOps *family = arguments.family;
