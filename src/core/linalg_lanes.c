@@ -102,10 +102,8 @@ static void jacobi_diagonalise(int d, int vectors, int stride, Real *a, Real *q)
 
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
   Real own[TILE_DOUBLES / REAL_WIDTH + JACOBI_APART], turned[TILE_DOUBLES / REAL_WIDTH + JACOBI_APART];
-  const int size = d * d, stride = size + JACOBI_APART;
-  const int fit = TILE_DOUBLES / REAL_WIDTH / stride, most = fit < 1                ? 1
-                                                             : fit < JACOBI_VECTORS ? fit
-                                                                                    : JACOBI_VECTORS;
+  const int size = d * d, stride = size + JACOBI_APART, fit = TILE_DOUBLES / REAL_WIDTH / stride;
+  const int most = fit < 1 ? 1 : fit < JACOBI_VECTORS ? fit : JACOBI_VECTORS;
   if (d > LINALG_BATCH_DIMENSION) {
     linalg_eigen_each_lane(d, lanes, a, q, w);
     return;

@@ -25,6 +25,7 @@ INLINE Real real_of(double x) { return (Real){0} + x; }
 INLINE Real real_choose(Mask mask, Real yes, Real no) {
   return (Real)(((Mask)yes & mask) | ((Mask)no & ~mask));
 }
+/* Returns |x|. */
 INLINE Real real_size(Real x) { return (Real)((Mask)x & INT64_MAX); }
 /* Returns the mask of x > y. The loop becomes instructions of the machine's width; gcc compares two vectors
  * that are wider than these one number at a time. */
