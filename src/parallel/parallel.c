@@ -30,6 +30,8 @@ void parallel_begin(void) {
 int parallel_rank(void) { return own_rank; }
 int parallel_size(void) { return ranks; }
 
+/* ---- a crash that must not count */
+
 enum { FRAMES = 64, PATIENCE = 60 /* seconds */ };
 
 static volatile sig_atomic_t exit_status, crashed;
@@ -85,6 +87,8 @@ void parallel_end(Status outcome) {
   MPI_Finalize();
   crash_counts_again();
 }
+
+/* ---- what ranks tell each other */
 
 Status parallel_agree(Status mine) {
   if (parallel_size() == 1) return mine;
