@@ -1,5 +1,6 @@
 /* The reducer on any number of ranks: large curves, which are written into the file by the ranks that read
- * them, give the same values as small ones, which rank 0 compresses; a failed and a missing task included. */
+ * them, give the same values as small ones, which rank 0 compresses; a failed and a missing task included. A
+ * rank that cannot read leaves no other waiting. */
 #include "core/rng.h"
 #include "io/store.h"
 #include "mpi_harness.h"
@@ -8,7 +9,9 @@
 #include "parallel/reduce.h"
 #include "study/keys.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { SETTINGS = 3, POLICIES = 3, RUNS = 20, POINTS = 7, MISSING = 13, FAILED = 2 };
 
@@ -90,6 +93,22 @@ static void compare(const char *one, const char *other) {
   store_abandon(files[1]);
 }
 
+/* Checks that all ranks return with the same message when one of them, the last, can open no journal. */
+static void check_failing_rank(const Study *study, const char *folder) {
+  const bool failing = parallel_rank() == parallel_size() - 1;
+  struct rlimit limit, none;
+  ReduceCounts counts;
+  CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+  for (int plain = 0; plain < 2; plain++) {
+    if (failing) CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const Status status = reduce_study(study, folder, &(ReduceOptions){.plain_from = plain}, &counts);
+    if (failing) CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CU_ASSERT_EQUAL(status, STATUS_FILE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), strerror(EMFILE)));
+  }
+}
+
 static void test_large_curves(void) {
   char folder[64] = "", results[96], kept[96];
   if (parallel_rank() == 0) strcpy(folder, "/tmp/mpi_reduce.XXXXXX");
@@ -109,6 +128,9 @@ static void test_large_curves(void) {
     CU_ASSERT_EQUAL(counts.failed, 1);
     CU_ASSERT_EQUAL(counts.missing, 1);
     compare(kept, results);
+  }
+  check_failing_rank(&study, folder);
+  if (parallel_rank() == 0) {
     char command[100];
     snprintf(command, sizeof command, "rm -r %s", folder);
     CU_ASSERT_EQUAL(system(command), 0);

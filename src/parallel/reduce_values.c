@@ -184,8 +184,8 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
   return status;
 }
 
-/* Reads this rank's cells and sends each to rank 0; after an error, which rank 0 learns of at the end, with
- * nothing useful in it. */
+/* Reads this rank's cells and sends each to rank 0. After an error the remaining cells are still sent, with
+ * nothing useful in them, so that rank 0 does not wait for ever; it learns of the error at the end. */
 static Status reducer_send_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
   Status status = STATUS_OK;
   for (int i = 0, s, p; reducer_find_reader_cell(reducer, parallel_rank() - 1, i, &s, &p); i++) {
