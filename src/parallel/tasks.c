@@ -122,6 +122,7 @@ static void isolated_task_copy_parts(const Study *study, bool to_report, Report 
     memcpy(to_report ? at : parts[i].bytes, to_report ? parts[i].bytes : at, parts[i].size);
 }
 
+/* Tells the rank, from the child, how far the task is. */
 static bool isolated_task_put_fraction(void *context, double fraction) {
   Report *report = context;
   report->fraction = fraction;
@@ -147,6 +148,7 @@ static Outcome isolated_task_wait(int pipe_end, const Report *report, Runner *ru
   }
 }
 
+/* Runs the task in a child and waits for its end; the child never returns from here. */
 static Status isolated_task_fork(Runner *runner, const Task *task, Report *report, TaskResult *result) {
   char message[256] = "";
   int ends[2], how = 0;

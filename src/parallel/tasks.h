@@ -27,10 +27,10 @@ typedef struct {
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result);
 
-/* Runs the unfinished tasks except those of large settings (parallel_large_run). A stop on one rank
- * ends the work of all: no more tasks begin, and those that run have a few seconds left. A task that needs
- * more than the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was
- * stopped; earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
+/* Runs the unfinished tasks except those of large settings (parallel_large_run). A stop on one rank ends the
+ * work of all: no more tasks begin, and those that run have a few seconds left. A task that needs more than
+ * the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was stopped;
+ * earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
  * Collective. */
 Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
 
