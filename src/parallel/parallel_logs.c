@@ -157,6 +157,7 @@ static Status fit_checkpoint_read(Arena *memory, Learning *self, const PriorOps 
   char logs[DIGEST_SIZE];
   SCOPED(char *, text, memory_free_text);
   size_t size = 0;
+  *found = false;
   TRY(logs_digest(self->logs, logs));
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
