@@ -78,7 +78,8 @@ static Status names_number(Names *names, const char *text, size_t length, int *n
       ALLOCATE(&names->texts, names->block, BLOCK);
       names->left = BLOCK;
     }
-    *name = (Name){hash, memcpy(names->block, text, length), (uint16_t)length, ++names->count};
+    memcpy(names->block, text, length);
+    *name = (Name){hash, names->block, (uint16_t)length, ++names->count};
     names->block += length;
     names->left -= length;
   }
