@@ -71,6 +71,7 @@ static Status finished_list_journals(Finished *finished) {
   return status;
 }
 
+/* Looks for new journals, and reads what was added to all of them since the last look. */
 static Status finished_scan_journals(Finished *finished, bool repair) {
   const double begin = clock_wall();
   TRY(finished_list_journals(finished));

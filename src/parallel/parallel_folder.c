@@ -110,6 +110,7 @@ static bool parallel_folder_file_is_regular(const Walk *walk, const char *name) 
   return fstatat(walk->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode);
 }
 
+/* Checks that a file of ours is regular, and notes its name if it is results or finished tasks. */
 static Status parallel_folder_check_regular(const Walk *walk, const char *name) {
   if (walk->found && (walk->part == parts || parallel_folder_is_result_name(name)))
     snprintf(walk->found, PATH_SIZE, "%s/%s", walk->part->name, name);
