@@ -1,6 +1,6 @@
 /* Histories that forget: a plain version of assumed-density filtering, row by row; windows that have not
  * forgotten anything yet, which equal full histories; long streams compared with the full history; a run that
- * moves to another history; and options that contradict each other. */
+ * moves to another history; a run next to one that forgets; and options that contradict each other. */
 #include "glm_fixture.h"
 
 #include "model/history/history_filtered.h"
@@ -217,6 +217,27 @@ static void test_moved(void) {
   check_moved(7);
 }
 
+/* Checks that a run counts fallbacks only when it forgets, whatever its neighbours do: its pivots are
+ * jittered, since it starts with a negative precision. */
+static void test_fallbacks(void) {
+  SCRATCH_ARENA(memory);
+  const Likelihood likelihood = glm("logistic");
+  const Mixture mixture = fixture_mixture(&memory, D, 1, 1);
+  History history = filtered(&memory, &mixture, &likelihood, 0);
+  double state[D * (D + 3) / 2 + 1] = {-1e9}, phi[D * RUNS] = {0}, y[RUNS] = {0};
+  int arm[RUNS] = {-1};
+  int64_t fallbacks[RUNS] = {0};
+  CU_ASSERT_EQUAL(history_state(&history), sizeof state / sizeof *state);
+  history_load(&history, 0, 1, state);
+  history_record(&history, arm, phi, y);
+  history_filtered_fallbacks(&history, fallbacks);
+  CU_ASSERT_EQUAL(fallbacks[0], 0);
+  arm[0] = 0;
+  history_record(&history, arm, phi, y);
+  history_filtered_fallbacks(&history, fallbacks);
+  CU_ASSERT_EQUAL(fallbacks[0], 1);
+}
+
 /* ---- options */
 
 static Status create(const Prior *prior, const Likelihood *likelihood, int count, const char *const *sets) {
@@ -244,8 +265,12 @@ static void test_refused(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"the plain version", test_plain}, {"windows that forget nothing", test_window},
-                         {"streams", test_stream},          {"runs that move", test_moved},
-                         {"refused options", test_refused}, CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"the plain version", test_plain},
+                         {"windows that forget nothing", test_window},
+                         {"streams", test_stream},
+                         {"runs that move", test_moved},
+                         {"fallbacks", test_fallbacks},
+                         {"refused options", test_refused},
+                         CU_TEST_INFO_NULL};
   return harness_run("filtered", tests);
 }

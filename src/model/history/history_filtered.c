@@ -231,6 +231,8 @@ static void history_filtered_append(History *history, const int *arm, const doub
       else
         history_forget_rows(history, &view, c);
   }
+  for (int m = 0; m < lanes; m++) /* other lanes are computed only because a neighbour forgets */
+    if (!self->full[m]) self->fallbacks[m] = 0;
   if (clicks) return;
   /* Full lanes keep the last `keep` rows. */
   History after = history_first_runs(&self->spare, history);

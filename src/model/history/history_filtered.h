@@ -22,5 +22,5 @@ History history_retained(const History *history);
 /* Finds what was forgotten, for component c and the runs of `view` (draws = 1, no shift or scale): adds
  * Lambda_c to precision[d, d, lanes] and b_c to vector[d, lanes], and sets log_scale[lanes] to log s_c. */
 void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale);
-/* Adds the numerical fallbacks of the last round to fallbacks[B]. */
+/* Adds the numerical fallbacks of the runs that forgot rows in the last round to fallbacks[B]. */
 void history_filtered_fallbacks(const History *history, int64_t *fallbacks);
