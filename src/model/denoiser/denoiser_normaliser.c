@@ -16,12 +16,13 @@ Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Norma
   const int d = denoiser->d;
   const size_t vector = (size_t)d * NODES, matrix = (size_t)d * vector;
   *out = (Normaliser){.denoiser = denoiser};
-  ALLOCATE_ARRAYS(memory, d * d, out->prior_precision, out->precision);
+  ALLOCATE_ARRAYS(memory, (size_t)d * (size_t)d, out->prior_precision, out->precision);
   ALLOCATE(memory, out->prior_vector, d);
   ALLOCATE_ARRAYS(memory, matrix, out->basis, out->covariance, out->factor, out->inverse);
   ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->vector, out->mean, out->centre);
   ALLOCATE(memory, out->lane_fallbacks, NODES);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
+  /* The Gaussian with the prior's mean and covariance. */
   denoiser_localisation_no_evidence(d, 1, out->basis, out->eigenvalue, out->vector);
   denoiser->moments(denoiser, 1, out->basis, out->eigenvalue, out->vector, out->mean, out->covariance,
                     out->lane_fallbacks, out->workspace);
