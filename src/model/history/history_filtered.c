@@ -154,8 +154,8 @@ static void history_forget_rows(const History *history, const HistoryView *view,
         forgotten[i * runs + (size_t)run[n]] += self->own[i * (size_t)lanes + (size_t)n];
 }
 
-/* Computes mean[lanes] and variance[lanes] of u = phi' theta under a belief, precision[d, d, lanes] and
- * mean[d, lanes], from phi[d, lanes]; all of them are overwritten. */
+/* Computes mean[lanes] and variance[lanes] of u = phi' theta under a belief, from its precision[d, d, lanes],
+ * its vector[d, lanes], which is in `mean`, and phi[d, lanes]; all of them are overwritten. */
 SIMD_CLONES
 static void history_find_marginals(int d, int lanes, double *precision, double *restrict mean,
                                    double *restrict phi, double *restrict variance, int *jitters) {

@@ -50,7 +50,7 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
   history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = history_column_at(view, first);
-    if (!settled || memchr(settled + first, false, (size_t)column.count)) {
+    if (!settled || memchr(settled + first, false, (size_t)column.count)) { /* any lane is not settled */
       double *own = precision ? precision + first : NULL;
       history_kernel_sums(&column, z + first, NULL, gradient + first, own);
       scale_derivatives(&column, view->history->temper, gradient + first, own);

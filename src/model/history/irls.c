@@ -153,8 +153,8 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
   }
   for (int n = 0; n < lanes; n++)
     fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
-  /* From (Lambda, g) to (Lambda, b), then the last step. If a lane has not settled, its b makes z the mode.
-   */
+  /* From (Lambda, g) to (Lambda, b), and then the last step. If a lane has not settled, its b makes z the
+   * mode. */
   for (int i = 0; i < d; i++) {
     for (int n = 0; n < lanes; n++)
       if (!irls->settled[n]) vector[i * lanes + n] -= irls->gradient[i * lanes + n];

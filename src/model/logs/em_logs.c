@@ -269,7 +269,10 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
         rng_uniform(&rng, 1, &uniform);
         rng_normal(&rng, d, normal);
         /* The component at which the running sum of responsibilities exceeds the uniform. */
-        while (c[n] + 1 < mixture->components && below <= uniform) below += at->share[++c[n] * N + n];
+        while (c[n] + 1 < mixture->components && below <= uniform) {
+          c[n]++;
+          below += at->share[c[n] * N + n];
+        }
         for (int i = 0; i < d; i++) chunk[i * N + n] = normal[i];
       }
       em_logs_draw_chunk(self, mixture, first, c, chunk);

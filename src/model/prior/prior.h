@@ -175,8 +175,8 @@ Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *m
                              const PriorFit *chain_settings, Prior *out);
 /* Creates N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
-/* Creates the same for the d weights of a network (prior.c): it has no matrices, so d can be large,
- * and no chain. Outside the registry. */
+/* Creates the same for the d weights of a network (prior.c): it has no matrices, so d can be large, and no
+ * chain. Outside the registry. */
 Status prior_weights(int d, Prior *out);
 /* Creates the uniform prior on the vertices of {-1, 1}^d (prior_ising.c). Outside the registry: nothing is
  * fitted or stored. */

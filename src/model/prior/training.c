@@ -53,7 +53,8 @@ void training_start(const NetworkShape *shape, double alpha_bar, const double *m
                     Rng *rng, float *parameters) {
   const int last = shape->layers - 1, d = shape->width[0];
   const size_t in = (size_t)shape->width[last], out = (size_t)shape->width[last + 1];
-  /* Two units per coordinate pass it on, max(0, x) and max(0, -x); they may be at most half of a layer. */
+  /* Units 2 i and 2 i + 1 of each hidden layer pass x_i on, as max(0, x_i) and max(0, -x_i), if these units
+   * are at most half of every layer. */
   bool linear = true;
   for (int l = 1; l <= last; l++) linear = linear && shape->width[l] >= 4 * d;
   for (int l = 0; l < last; l++) {
