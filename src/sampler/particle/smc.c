@@ -59,13 +59,14 @@ SIMD_CLONES
 static void smc_absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
   Smc *self = sampler->state;
   const int d = sampler->d, particles = self->particles, first = b * particles;
+  const size_t entries = (size_t)d * (size_t)particles;
   const double sd = self->step_size * likelihood_noise(history->likelihood) / sqrt(history->rounds);
   double offset, *cloud = smc_cloud_of_run(sampler, b);
   RngLanes normals = sampler_update_streams(sampler, history->rounds, particles, first, particles);
   Rng rng =
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
   rng_lanes_normal(&normals, d, self->moved);
-  for (int k = 0; k < d * particles; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
+  for (size_t k = 0; k < entries; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
   if (likelihood_is_conjugate(history->likelihood)) {
     double *precision = self->precision + (size_t)b * (size_t)(d * d),
            *vector = self->vector + (size_t)b * (size_t)d;
