@@ -136,9 +136,9 @@ static void smc_tempered_propose(int d, int n, double factor, const double *root
 SIMD_CLONES
 static void smc_tempered_accept(int d, int n, double exponent, const double *restrict proposal,
                                 double *restrict uniform, double *restrict x) {
-  const double *old = x + (size_t)d * (size_t)n, *new = proposal + (size_t)d *(size_t)n;
+  const double *from = x + (size_t)d * (size_t)n, *to = proposal + (size_t)d * (size_t)n;
   for (int j = 0; j < n; j++) {
-    double gain = new[j] - old[j] + exponent *(new[n + j] - old[n + j]);
+    double gain = to[j] - from[j] + exponent * (to[n + j] - from[n + j]);
     uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
   }
   for (int i = 0; i < d + 2; i++, x += n, proposal += n)
