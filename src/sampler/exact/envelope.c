@@ -155,8 +155,9 @@ bool envelope_build(Envelope *self, const EnvelopeData *data) {
   for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
   work->split[0] = (EnvelopeCell){.top = -INFINITY};
   for (int loose = 1; loose > 0; loose = envelope_take_loose_cells(self))
-    for (int first = 0, filled = 0; first < loose; first += BATCH / PRIOR_GRID_QUARTERS, filled = 0) {
+    for (int first = 0; first < loose; first += BATCH / PRIOR_GRID_QUARTERS) {
       const EnvelopeCell *parents = &work->split[first];
+      int filled = 0;
       for (int s = 0; s < loose - first && filled < BATCH; s++)
         for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++) {
           const GridCell whole = parents[s].place;

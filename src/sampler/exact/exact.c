@@ -11,7 +11,6 @@
  * of its stream per proposal, PROPOSALS at a time. */
 #include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
-
 #include "sampler/methods.h"
 
 #include <math.h>

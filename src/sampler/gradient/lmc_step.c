@@ -89,10 +89,13 @@ static void lmc_step_move_chains(const LmcStep *work, const Potential *potential
   if (work->feel_good > 0) real_load(at, 1, work->pull, &pull);
   const Real noise = real_root(2 * h);
   for (int k = 0; k < count; k++) {
-    Real length = {0}, square = {0}, factor = {0}; /* of the pull along theta */
+    Real square = {0}, factor = {0};
     double total = 0;
-    for (int i = 0; i < d && work->feel_good > 0; i++) length += x[i] * x[i];
-    if (work->feel_good > 0) factor = pull / real_root(length + DBL_MIN);
+    if (work->feel_good > 0) { /* pull / |theta| */
+      Real length = {0};
+      for (int i = 0; i < d; i++) length += x[i] * x[i];
+      factor = pull / real_root(length + DBL_MIN);
+    }
     real_multiply(d, precision, x, image);
     for (int i = 0; i < d; i++, normal += at.lanes) {
       real_load(at, 1, normal, &z);

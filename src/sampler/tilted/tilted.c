@@ -68,7 +68,7 @@ typedef struct {
 
 /* ---- the tilt */
 
-/* Computes the tilt of the evidence; and t_0 of every lane, and the tilt there. */
+/* Computes t_0 of every lane, and the tilt there. */
 static void tilted_find_tilt(Tilted *self, const HistoryView *view) {
   const Chain *chain = self->chain;
   const Schedule *schedule = &chain->schedule;
@@ -80,8 +80,11 @@ static void tilted_find_tilt(Tilted *self, const HistoryView *view) {
     const int t = tilt_flow_stage(schedule, largest, self->margin);
     self->beyond[n] = t < (chain->density ? chain->density_from : 1);
     self->stage[n] = self->beyond[n] ? 1 : t;
-    if (!self->beyond[n]) tilt_flow(d, lanes, tilt_flow_reach(schedule, t), self->q + n, self->b + n);
-    for (int k = n; k < d * lanes && self->beyond[n]; k += lanes) {
+    if (!self->beyond[n]) {
+      tilt_flow(d, lanes, tilt_flow_reach(schedule, t), self->q + n, self->b + n);
+      continue;
+    }
+    for (int k = n; k < d * lanes; k += lanes) {
       self->q[k] /= schedule->alpha_bar[1];
       self->b[k] /= sqrt(schedule->alpha_bar[1]);
     }
