@@ -93,7 +93,7 @@ static void potential_pull_back(Potential *potential, int lanes, double *matrix,
   potential_to_gradient(potential, lanes, vector);
 }
 
-/* Sets the start to the tempered prior, N(A^-1 m, I / prior_weight). */
+/* Sets the start, too: in z it is the tempered prior, N(A^-1 m, I / prior_weight). */
 Status potential_whiten(Arena *memory, Potential *potential) {
   const size_t d = (size_t)potential->d, vector = d * (size_t)potential->capacity;
   const size_t chunk = d * CHUNK_LANES; /* of draws, which may have more lanes than updates take at once */

@@ -213,8 +213,8 @@ static bool vts_ascent_halve_lengths(const VtsAscent *at, Real after, int tries,
   return real_everywhere(kept);
 }
 
-/* Moves component m along its direction by the share `length`; a length of 0 puts it back exactly where it
- * was. */
+/* Moves component m along its direction, all the way or by a share `length` at which F does not fall; a
+ * length of 0 puts it back exactly where it was. */
 static void vts_ascent_move_component(VtsAscent *at, int m, Mask active) {
   const int d = at->d;
   const size_t bytes = (size_t)d * sizeof(Real);
@@ -242,7 +242,8 @@ static void vts_ascent_move_component(VtsAscent *at, int m, Mask active) {
   at->value = real_choose(length != 0, after, at->value);
 }
 
-/* Multiplies pi_m by exp(length slope_m) and normalises; where the length is 0, the weights stay. */
+/* Multiplies every pi_m by exp(length slope_m), with a length at which F does not fall, and normalises; where
+ * the length is 0, the weights stay. */
 static void vts_ascent_move_weights(VtsAscent *at, Mask active) {
   const VtsEntropy *entropy = &at->entropy;
   Real old[VTS_COMPONENTS], slope[VTS_COMPONENTS], top = real_of(-INFINITY), after;

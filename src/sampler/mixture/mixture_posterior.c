@@ -205,7 +205,8 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
       mixture_approximation_weigh(own, lanes, state->constant[c], log_weight, state->offset + c * lanes);
     if (state->beyond) sampler_precise_weigh(state->precise, c, rewards, log_weight);
     if (!moments || c < moments->first || c >= moments->end) continue;
-    /* N(P^-1 h, P^-1), shrunk, whose share in the weights so far is relative to exp(largest) */
+    /* Merges N(P^-1 h, P^-1), shrunk, into the moments. The total of the weights so far is relative to
+     * exp(largest). */
     const double shrink = state->shrink[c] * state->shrink[c];
     double *total = state->uniform, *share = state->draw; /* of draws, which are not made here */
     linalg_backward_lanes(d, lanes, state->factor, state->whitened);
@@ -281,7 +282,7 @@ static void mixture_posterior_gather_drawn(MixturePosterior *state, const Histor
                                   state->factor);
     mixture_posterior_copy_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
     if (state->exact) continue;
-    if (state->options.forgets) { /* adds it to P_c and h_c */
+    if (state->options.forgets) { /* adds what the run has forgotten to P_c and h_c */
       const HistoryView run = {view->history, 1, runs->first + r, 1, NULL, NULL};
       double log_scale, *forgotten = state->forgotten_precision, *forgotten_vector = state->forgotten_vector;
       memset(forgotten, 0, (size_t)(d * d) * sizeof *forgotten);
