@@ -56,7 +56,7 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
 /* Computes x = U (m + r u), with y[d, n] as scratch. */
 SIMD_CLONES
 static void langevin_place(const Langevin *self, const double *u, double *y, double *x) {
-  double *restrict to = self->basis ? y : x;
+  double *to = self->basis ? y : x;
   for (int k = 0; k < self->d * self->lanes; k++) to[k] = self->mean[k] + self->deviation[k] * u[k];
   if (self->basis) evidence_basis_apply(self->basis, self->d, self->lanes, false, y, x);
 }
@@ -92,7 +92,7 @@ static void langevin_judge(Langevin *self, double rate) {
   const Real zero = {0};
   for (RealLanes at = real_begin(self->lanes); at.count > 0; real_next(&at)) {
     const size_t entries = (size_t)self->d * at.lanes;
-    Real log_target, new_log_target, step, root, uniform, x, from, z;
+    Real log_target, new_log_target, step, root, uniform, now, proposed, z;
     real_load(at, 1, self->log_target, &log_target);
     real_load(at, 1, self->new_log_target, &new_log_target);
     real_load(at, 1, self->step, &step);
@@ -100,10 +100,10 @@ static void langevin_judge(Langevin *self, double rate) {
     real_load(at, 1, self->uniform, &uniform);
     Real chance = new_log_target - log_target;
     for (size_t row = 0; row < entries; row += at.lanes) {
-      real_load(at, 1, self->gradient + row, &x);
-      real_load(at, 1, self->new_gradient + row, &from);
+      real_load(at, 1, self->gradient + row, &now);
+      real_load(at, 1, self->new_gradient + row, &proposed);
       real_load(at, 1, self->normal + row, &z);
-      const Real drift = 0.5 * root * (x + from);
+      const Real drift = 0.5 * root * (now + proposed);
       chance -= drift * (z + 0.5 * drift);
     }
     chance = real_exp(real_choose(real_above(zero, chance), chance, zero));
@@ -111,14 +111,14 @@ static void langevin_judge(Langevin *self, double rate) {
     log_target = real_choose(accepted, new_log_target, log_target);
     real_store(at, 1, &log_target, self->log_target);
     for (size_t row = 0; row < entries; row += at.lanes) {
-      real_load(at, 1, self->u + row, &x);
-      real_load(at, 1, self->new_u + row, &from);
-      x = real_choose(accepted, from, x);
-      real_store(at, 1, &x, self->u + row);
-      real_load(at, 1, self->gradient + row, &x);
-      real_load(at, 1, self->new_gradient + row, &from);
-      x = real_choose(accepted, from, x);
-      real_store(at, 1, &x, self->gradient + row);
+      real_load(at, 1, self->u + row, &now);
+      real_load(at, 1, self->new_u + row, &proposed);
+      now = real_choose(accepted, proposed, now);
+      real_store(at, 1, &now, self->u + row);
+      real_load(at, 1, self->gradient + row, &now);
+      real_load(at, 1, self->new_gradient + row, &proposed);
+      now = real_choose(accepted, proposed, now);
+      real_store(at, 1, &now, self->gradient + row);
     }
     if (rate == 0) continue;
     step = real_max(step * real_exp(rate * (chance - ACCEPTANCE)), real_of(STEP_LEAST));
