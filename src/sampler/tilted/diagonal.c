@@ -1,6 +1,6 @@
 #include "sampler/diagonal.h"
-#include "core/lanes.h"
 
+#include "core/lanes.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_reverse.h"
 
