@@ -295,6 +295,7 @@ class Score(ProgramTest):
         self.fail_with_usage("one of --list", "score", "--list", "--export", self.path("x"))
         self.fail_with_usage("--draws needs either --problem", "score", "--draws", "x.nc")
         self.fail_with_usage("--json is for", "score", "--export", self.path("x"), "--json")
+        self.fail_with_usage("--export: the name is empty", "score", "--export", "")
         self.assertFalse(os.path.exists(self.path("x")))
 
     def test_more_draws(self):
