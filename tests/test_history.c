@@ -557,6 +557,34 @@ static void test_forms(void) {
   }
 }
 
+/* Checks that a run's stored evidence can be loaded into a view of a history with fewer runs, as agents do:
+ * its arrays keep their places. */
+static void test_fewer_runs(void) {
+  enum { B = 5, FEWER = 2 };
+  const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 0.5};
+  Arena memory = {0};
+  History whole, other;
+  double phi[D * B], y[B], state[2][D * (D + 3) / 2 + 1], precision[2][D * D * B], vector[2][D * B];
+  Rng rng = {.key = rng_key(9, RNG_TEST)};
+  CHECK_OK(history_create(&memory, D, B, &likelihood, &whole));
+  CHECK_OK(history_create(&memory, D, B, &likelihood, &other));
+  CU_ASSERT_EQUAL_FATAL(history_state(&whole), sizeof state[0] / sizeof **state);
+  rng_normal(&rng, D * B, phi);
+  rng_normal(&rng, B, y);
+  history_record(&whole, NULL, phi, y);
+  History view = other;
+  view.runs = view.each_round = FEWER;
+  history_store(&whole, B - 1, state[0]);
+  history_load(&view, FEWER - 1, 1, state[0]);
+  history_store(&view, FEWER - 1, state[1]);
+  CU_ASSERT(memcmp(state[0], state[1], sizeof state[0]) == 0);
+  history_evidence(&(HistoryView){&whole, 1, B - 1, 1, NULL, NULL}, precision[0], vector[0]);
+  history_evidence(&(HistoryView){&view, 1, FEWER - 1, 1, NULL, NULL}, precision[1], vector[1]);
+  CU_ASSERT(memcmp(precision[0], precision[1], D * D * sizeof(double)) == 0);
+  CU_ASSERT(memcmp(vector[0], vector[1], D * sizeof(double)) == 0);
+  arena_free(&memory);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"likelihoods", test_likelihoods},
                          {"Gaussian likelihood", test_gaussian},
@@ -567,6 +595,7 @@ int main(void) {
                          {"uneven histories", test_uneven},
                          {"memory of an uneven history", test_memory},
                          {"every form", test_forms},
+                         {"a view with fewer runs", test_fewer_runs},
                          {"instruction levels", test_levels},
                          CU_TEST_INFO_NULL};
   return harness_run("history", tests);

@@ -109,20 +109,22 @@ void history_repeat_runs(const HistoryView *view, int first, int runs, int rows,
           scratch[(ptrdiff_t)i * runs + (view->first + n) / view->draws - first];
 }
 
-double *history_pack(const History *history, int run, const double *evidence, double *out) {
+double *history_pack(const History *history, int run, HistoryBlock block, double *out) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  evidence += run;
   for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++) *out++ = evidence[(i * d + j) * runs];
-  for (size_t i = 0; i <= d; i++) *out++ = evidence[(d * d + i) * runs];
+    for (size_t j = i; j < d; j++) *out++ = block.precision[(i * d + j) * runs + (size_t)run];
+  for (size_t i = 0; i < d; i++) *out++ = block.vector[i * runs + (size_t)run];
+  *out++ = block.number[run];
   return out;
 }
 
-const double *history_unpack(const History *history, int run, const double *from, double *evidence) {
+const double *history_unpack(const History *history, int run, const double *from, HistoryBlock block) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  evidence += run;
   for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++) evidence[(i * d + j) * runs] = evidence[(j * d + i) * runs] = *from++;
-  for (size_t i = 0; i <= d; i++) evidence[(d * d + i) * runs] = *from++;
+    for (size_t j = i; j < d; j++)
+      block.precision[(i * d + j) * runs + (size_t)run] = block.precision[(j * d + i) * runs + (size_t)run] =
+          *from++;
+  for (size_t i = 0; i < d; i++) block.vector[i * runs + (size_t)run] = *from++;
+  block.number[run] = *from++;
   return from;
 }

@@ -232,12 +232,13 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 static size_t evidence_size(const History *history) { return HISTORY_EVIDENCE_SIZE(history->d); }
 
 static void history_store_evidence(const History *history, int run, double *evidence) {
-  history_pack(history, run, evidence_of(history)->precision, evidence);
+  const Evidence *self = evidence_of(history);
+  history_pack(history, run, (HistoryBlock){self->precision, self->vector, self->reward_squares}, evidence);
 }
 
 static void history_load_evidence(History *history, int run, const double *evidence) {
   const Evidence *self = evidence_of(history);
-  history_unpack(history, run, evidence, self->precision);
+  history_unpack(history, run, evidence, (HistoryBlock){self->precision, self->vector, self->reward_squares});
   self->rooted[run] = false;
 }
 

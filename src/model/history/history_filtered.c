@@ -274,10 +274,16 @@ static size_t history_filtered_size(const History *history) {
   return own + (self->keep > 0 ? 1 + (size_t)self->capacity * ((size_t)history->d + 1) : 0);
 }
 
+static HistoryBlock history_forgotten_arrays(const History *history, int c) {
+  double *block = history_forgotten_block(history, c);
+  const size_t vectors = (size_t)history->d * (size_t)history->runs, squares = (size_t)history->d * vectors;
+  return (HistoryBlock){block, block + squares, block + squares + vectors};
+}
+
 static void history_filtered_store(const History *history, int run, double *out) {
   const Filtered *self = filtered_of(history);
   for (int c = 0; c < self->prior.components; c++)
-    out = history_pack(history, run, history_forgotten_block(history, c), out);
+    out = history_pack(history, run, history_forgotten_arrays(history, c), out);
   if (self->keep == 0) return;
   const int rows = history_rows(&self->recent)->length[run];
   *out++ = rows;
@@ -288,7 +294,7 @@ static void history_filtered_store(const History *history, int run, double *out)
 static void history_filtered_load(History *history, int run, const double *from) {
   Filtered *self = filtered_of(history);
   for (int c = 0; c < self->prior.components; c++)
-    from = history_unpack(history, run, from, history_forgotten_block(history, c));
+    from = history_unpack(history, run, from, history_forgotten_arrays(history, c));
   if (self->keep == 0) return;
   const int rows = (int)*from++;
   for (int l = 0, d = history->d; l < rows; l++, from += d + 1)

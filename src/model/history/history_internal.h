@@ -52,10 +52,16 @@ static inline size_t history_evidence_entries(int d) { return (size_t)d * (size_
 /* Doubles in the stored evidence of one run. */
 #define HISTORY_EVIDENCE_SIZE(d) ((size_t)(d) * ((size_t)(d) + 3) / 2 + 1)
 
-/* Packs the part of such a block that belongs to a run, as described at history_store, and returns the end of
- * it. history_unpack loads it back. */
-double *history_pack(const History *history, int run, const double *evidence, double *out);
-const double *history_unpack(const History *history, int run, const double *from, double *evidence);
+/* The arrays of such a block, [d, d, B], [d, B] and [B]. They are given one by one, because a view of the
+ * history with fewer runs (agents.c) has the same arrays. */
+typedef struct {
+  double *precision, *vector, *number;
+} HistoryBlock;
+
+/* Packs the part of a block that belongs to a run, as described at history_store, and returns the end of it.
+ * history_unpack loads it back. */
+double *history_pack(const History *history, int run, HistoryBlock block, double *out);
+const double *history_unpack(const History *history, int run, const double *from, HistoryBlock block);
 
 static inline void history_check_view(const HistoryView *view) {
   ASSERT(view->draws >= 1 && view->first >= 0);
