@@ -11,7 +11,7 @@ import slurm
 
 SKIPPED = 77  # the exit status that CTest reads as "not run"
 JOBS = os.path.join(program.SOURCE, "jobs")
-# A job is disturbed once FEW tasks have been done since it began. Its ranks stop until then, so that it is not over before it is disturbed three times.
+# A job is disturbed once FEW tasks have been done since it began; it waits there until its ranks are stopped, so that it is not over before.
 LONGER = ("--set", "problem.rounds=4000")
 TASKS = 108
 FEW = 5
@@ -36,11 +36,13 @@ class Slurm(program.ProgramTest):
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
     def stop_after_few(self, folder):
-        """Wait until FEW more tasks are done in this folder, then stop the ranks; returns them. Slurm wakes them when it ends their job."""
+        """Wait until FEW more tasks are done in this folder, then stop the ranks and open their gate; returns them. Slurm wakes them when it ends their
+        job."""
         before = self.done(folder)
         self.wait_for("progress", lambda: self.done(folder) >= before + FEW)
         ranks = [int(process) for process in os.listdir("/proc") if process.isdigit() and self.is_rank(process, folder)]
         self.signal(ranks, signal.SIGSTOP)
+        self.open_gate()
         return ranks
 
     @staticmethod
@@ -63,11 +65,13 @@ class Slurm(program.ProgramTest):
     def test_preempted_and_requeued(self):
         """A job of a higher partition takes the node twice; then the batch script gets its own signal, as before the time limit."""
         out = self.path("out")
+        CLUSTER.environment.update(self.close_gate(FEW))
         job = CLUSTER.submit("--ntasks=2", os.path.join(JOBS, "requeue.sbatch"), self.study, "-o", out, *LONGER)
         for life in range(2):
             self.stop_after_few(out)
             urgent = CLUSTER.submit("--partition=urgent", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 0.5")
             self.wait_for("the urgent job", lambda: CLUSTER.states(urgent) == ["COMPLETED"])
+            self.close_gate(FEW)
         ranks = self.stop_after_few(out)
         CLUSTER.command("scancel", "--batch", "--signal=USR1", job)
         self.signal(ranks, signal.SIGCONT)
@@ -91,6 +95,7 @@ class Slurm(program.ProgramTest):
         """kill -9 of a rank ends the step; the same script, submitted again, continues."""
         out = self.path("out")
         script = os.path.join(JOBS, "single.sbatch")
+        CLUSTER.environment.update(self.close_gate(FEW))
         job = CLUSTER.submit("--ntasks=2", script, self.study, "-o", out, *LONGER)
         ranks = self.stop_after_few(out)
         self.signal(ranks[:1], signal.SIGKILL)

@@ -6,10 +6,8 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
-import unittest
 
 import netCDF4
 
@@ -27,9 +25,7 @@ block: 4
 problem: {theta: gaussian, dimension: 30, arms: 10, rounds: 20}
 policies: [ts, {name: vits1, steps: 100000}, linucb]
 """
-# Long enough that a signal sent after the third task arrives before the last one: 105 tasks of 5 to 10 ms. Jobs that nobody stops are short.
-LONGER = ("--set", "problem.rounds=2000")
-SHORT = ()
+ONLY_HANGING = ("--set", "policies=[{name: vits1, steps: 100000}]", "--set", "runs=4", "--task-timeout", "100")
 TASKS = 108
 BEAT = 5  # seconds between the looks of a job at its lock (io_lock.c)
 
@@ -37,18 +33,16 @@ BEAT = 5  # seconds between the looks of a job at its lock (io_lock.c)
 class FaultTest(program.ProgramTest):
     """Runs of the small study in the folder `out`, started in the background, and checks of what they leave."""
 
-    reference = {}
-
     def setUp(self):
         super().setUp()
         self.out = self.path("out")
 
-    def begin(self, *arguments, ranks=0, environment=None):
-        command = [program.MPIEXEC, "-n", str(ranks)] if ranks else []
-        job = subprocess.Popen([*command, program.PROGRAM, "run", self.study, "-o", self.out, *LONGER, *arguments], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(environment or {})))
-        self.addCleanup(lambda: job.poll() is None and job.kill())
-        return job
+    @classmethod
+    def setUpClass(cls):
+        cls.undisturbed = os.path.join(cls.run_once(program.SMALL_STUDY), "results.nc")
+
+    def begin(self, *arguments, study=None, records=3, **options):
+        return self.start("run", study or self.study, "-o", self.out, *arguments, records=records, **options)
 
     def done(self):
         """Finished tasks, as `thompson status` reports while the job runs."""
@@ -56,37 +50,20 @@ class FaultTest(program.ProgramTest):
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
     def wait_for_progress(self, job, tasks=3):
-        """Wait until this many tasks are in the journals: they are read here, since starting a program to ask takes as long as many tasks."""
-        deadline = time.time() + program.PATIENCE
-        while len(journals.done(self.out)) < tasks:
-            self.assertIsNone(job.poll(), "the run was over too soon")
-            self.assertLess(time.time(), deadline)
-            time.sleep(0.001)
+        self.wait_until(job, lambda: len(journals.done(self.out)) >= tasks)
 
     def end(self, job):
         """Exit status and stderr of a job that must end without help."""
         error = job.communicate(timeout=program.PATIENCE)[1]
         return job.returncode, error
 
-    def assert_goes_on(self, ranks=0, settings=LONGER):
+    def assert_goes_on(self, ranks=0):
         """--resume computes only what is left, and ends with the bytes of an undisturbed run."""
         left = TASKS - self.done()
-        process = self.succeed("run", self.study, "-o", self.out, *settings, "--resume", ranks=ranks)
+        process = self.succeed("run", self.study, "-o", self.out, "--resume", ranks=ranks)
         if left:
             self.assertIn(f"running tasks: {left}/{left} in", process.stderr)
-        self.assert_same_results(os.path.join(self.out, "results.nc"), self.undisturbed(settings))
-
-    @classmethod
-    def undisturbed(cls, settings):
-        """The results of the small study on one rank, computed once."""
-        if settings not in cls.reference:
-            folder = cls.reference[settings] = tempfile.mkdtemp(prefix="thompson-test-")
-            unittest.addModuleCleanup(shutil.rmtree, folder)
-            study = os.path.join(folder, "small.yaml")
-            with open(study, "w", encoding="utf-8") as file:
-                file.write(program.SMALL_STUDY)
-            program.thompson("run", study, "-o", os.path.join(folder, "out"), *settings)
-        return os.path.join(cls.reference[settings], "out/results.nc")
+        self.assert_same_results(os.path.join(self.out, "results.nc"), self.undisturbed)
 
 
 class Tasks(FaultTest):
@@ -111,95 +88,79 @@ class Tasks(FaultTest):
         self.assertEqual([shlex.split(line) for line in again], [["thompson", "run", f"{out}/study.yaml", "-o", out, "--resume"]])
         self.assertEqual(shlex.split(process.stdout.splitlines()[-1]), ["report:", "analysis/tools/report.py", out])
 
+    def start_hanging_task(self):
+        """Start a job whose only task hangs; returns the job and the task's process."""
+        job = self.begin(*ONLY_HANGING, study=self.write("hanging.yaml", HANGING_STUDY))
+        self.wait_until(job, lambda: program.children(job.pid))
+        return job, program.children(job.pid)[0]
+
     def test_crashed_task(self):
-        job = self.begin("--task-timeout", "100")
-        self.wait_for_progress(job)
-        victim = 0
-        while not victim:
-            for task in program.children(job.pid):
-                if self.freeze(task):  # so it cannot end before it is killed
-                    victim = task
-            self.assertIsNone(job.poll())
-        os.kill(victim, signal.SIGKILL)
+        job, task = self.start_hanging_task()
+        os.kill(task, signal.SIGKILL)
         status, error = self.end(job)
         self.assertEqual(status, 5, error)
         self.assertIn("signal 9", error)
-        self.assert_goes_on(ranks=3)
-
-    @staticmethod
-    def freeze(process):
-        """Stop a process; False if it has ended."""
-        try:
-            os.kill(process, signal.SIGSTOP)
-            for _ in range(1000):
-                with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-                    state = file.read().rsplit(")", 1)[1].split()[0]
-                if state in "TZX":
-                    return state == "T"
-                time.sleep(0.001)
-        except OSError:
-            pass
-        return False
+        self.assertEqual([record.status for record in journals.records(self.out)], [2])
 
     def test_rank_with_a_task_beside_it_is_killed(self):
         """The task's process must not outlive its rank."""
-        job = self.begin("--task-timeout", "100")
-        self.wait_for_progress(job)
-        task = program.children(job.pid)
+        job, task = self.start_hanging_task()
         job.kill()
         self.end(job)
         deadline = time.time() + program.PATIENCE
-        while campaign.alive(task) and time.time() < deadline:
+        while campaign.alive([task]) and time.time() < deadline:
             time.sleep(0.05)
-        self.assertEqual(campaign.alive(task), [])
-        self.assert_goes_on()
+        self.assertEqual(campaign.alive([task]), [])
 
 
 class Stops(FaultTest):
     """Signals and time limits: exit status 75, and no rank is left behind."""
 
     def test_signal_to_a_single_rank(self):
+        """All ranks stop. The others ask once a second, so there must be more to do."""
         for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
             with self.subTest(signal=number):
                 shutil.rmtree(self.out, ignore_errors=True)
-                job = self.begin(ranks=2)
-                self.wait_for_progress(job)
+                job = self.begin("--set", "problem.rounds=50000", ranks=2)
+                self.wait_for_progress(job, 1)
                 os.kill(program.children(job.pid)[1], number)
+                self.open_gate()
                 status, error = self.end(job)
                 self.assertEqual(status, 75, error)
                 self.assertIn("run again with --resume", error)
-        self.assert_goes_on()
+                self.assertLess(len(journals.done(self.out)), TASKS)
 
     def test_time_limit(self):
-        process = program.thompson("run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.3", ranks=2)
-        self.assertEqual(process.returncode, 75, process.stderr)
+        job = self.begin("--time-limit", "0.5", ranks=2)
+        self.wait_for_progress(job)
+        time.sleep(0.5)
+        self.open_gate()
+        status, error = self.end(job)
+        self.assertEqual(status, 75, error)
         self.assert_goes_on()
 
     def test_nothing_done_within_the_limit(self):
         self.fail_with(75, "stopped early", "run", self.study, "-o", self.out, "--time-limit", "0.001")
         self.succeed("run", self.study, "-o", self.out, "--resume", "--shard", "0/108")  # the priors
         self.fail_with(75, "none was done in this job", "run", self.study, "-o", self.out, "--resume", "--time-limit", "0.001")
-        self.assert_goes_on(settings=SHORT)
+        self.assert_goes_on()
 
     def test_end_of_the_slurm_job(self):
         """SLURM_JOB_END_TIME ends the run 15 s before that time; a time in the past has no effect."""
-        job = self.begin(environment={"SLURM_JOB_END_TIME": str(int(time.time()) + 15)})
+        job = self.begin(environment={"SLURM_JOB_END_TIME": str(int(time.time()) + 15)}, records=TASKS)
         self.assertEqual(self.end(job)[0], 75)
-        self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", environment={"SLURM_JOB_END_TIME": str(int(time.time()) - 100)})
+        self.succeed("run", self.study, "-o", self.out, "--resume", environment={"SLURM_JOB_END_TIME": str(int(time.time()) - 100)})
 
 
 class Locks(FaultTest):
     """Two jobs on one folder."""
 
     def refuse(self, *arguments, code=4, part="another job is writing"):
-        return self.fail_with(code, part, "run", self.study, "-o", self.out, *LONGER, *arguments)
+        return self.fail_with(code, part, "run", self.study, "-o", self.out, *arguments)
 
     def test_second_job_while_the_first_lives_and_after_it_was_killed(self):
         job = self.begin(ranks=2)
-        self.wait_for_progress(job, 1)
-        os.kill(job.pid, signal.SIGSTOP)  # only mpiexec, which would otherwise see its ranks stop
-        for rank in program.children(job.pid):
-            os.kill(rank, signal.SIGSTOP)
+        self.wait_for_progress(job)
         with concurrent.futures.ThreadPoolExecutor() as pool:  # at once, since each waits for a lock that might be given up
             refused = pool.map(lambda arguments: self.refuse(*arguments), (["--resume"], ["--overwrite"], ["--shard", "0/2"]))
             self.assertIn(f"pid {program.children(job.pid)[0]}", list(refused)[0])
@@ -210,12 +171,11 @@ class Locks(FaultTest):
 
     def test_whole_study_while_a_shard_lives(self):
         job = self.begin("--shard", "1/2")
-        self.wait_for_progress(job, 1)
-        os.kill(job.pid, signal.SIGSTOP)
+        self.wait_for_progress(job)
         self.refuse("--resume")
         self.refuse("--overwrite")
-        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
-        os.kill(job.pid, signal.SIGCONT)
+        self.succeed("run", self.study, "-o", self.out, "--shard", "0/2")
+        self.open_gate()
         self.assertEqual(self.end(job)[0], 0)
         self.assert_goes_on()
 
@@ -223,7 +183,7 @@ class Locks(FaultTest):
         """Two shards, of studies that differ in one key, in an empty folder: one of them creates the study, the other is refused."""
         for attempt in range(8):
             self.out = self.path(f"out{attempt}")
-            jobs = [self.begin("--set", "policies=[random]", "--set", f"runs={8 * (shard + 1)}", "--shard", f"{shard}/2") for shard in range(2)]
+            jobs = [self.begin("--set", "policies=[random]", "--set", f"runs={8 * (shard + 1)}", "--shard", f"{shard}/2", records=TASKS) for shard in range(2)]
             ends = sorted(self.end(job) for job in jobs)
             self.assertEqual([code for code, _ in ends], [0, 6], ends)
             self.assertRegex(ends[1][1], "runs: (8 -> 16|16 -> 8)")
@@ -262,14 +222,13 @@ class Locks(FaultTest):
             self.assertEqual(file.read(), "")
 
     def test_lock_that_was_taken_over(self):
-        """A job that was frozen while another took its folder stops when it notices."""
-        job = self.begin("--set", "problem.rounds=50000")
-        self.wait_for_progress(job, 1)
-        os.kill(job.pid, signal.SIGSTOP)
+        """A job that was held up while another took its folder stops when it notices."""
+        job = self.begin()
+        self.wait_for_progress(job)
         with open(os.path.join(self.out, "lock"), "w", encoding="utf-8") as file:
             file.write("host elsewhere, pid 1, since 2026-01-01; boot another, beat 0000000001\n")
         time.sleep(BEAT)  # it looks as soon as it goes on, and has not computed in the meantime
-        os.kill(job.pid, signal.SIGCONT)
+        self.open_gate()
         status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn("took over this folder", error)
@@ -295,7 +254,7 @@ class Folder(FaultTest):
         self.assertIn("damaged records are dropped", process.stderr)
         self.assertIn("task 3 cannot be read; it runs again", process.stderr)
         self.assertIn(f"running tasks: {again}/{again} in", process.stderr)
-        self.assert_goes_on(settings=SHORT)
+        self.assert_goes_on()
 
     def test_verify_tells_all_damaged_tasks(self):
         self.succeed("run", self.study, "-o", self.out)
@@ -321,20 +280,21 @@ class Folder(FaultTest):
         process = self.succeed("run", self.study, "-o", self.out, "--shard", "1/2")
         self.assertIn(f"{torn} is damaged", process.stderr)
         self.assertIn("learning priors: 1/1 in", process.stderr)
-        self.assert_goes_on(settings=SHORT)
+        self.assert_goes_on()
 
     def test_leftovers_of_a_killed_job_are_swept(self):
         self.succeed("run", self.study, "-o", self.out, "--shard", "0/2")
         for name in ("priors/.mixture-0123456789abcdef0123.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
             with open(os.path.join(self.out, name), "wb"):
                 pass
-        self.assert_goes_on(settings=SHORT)
+        self.assert_goes_on()
         self.assertFalse([name for _, _, files in os.walk(self.out) for name in files if name.endswith(".tmp")])
 
     def test_folder_gone_during_the_run(self):
-        job = self.begin("--set", "problem.rounds=20000", ranks=2)
+        job = self.begin(ranks=2)
         self.wait_for_progress(job)
         os.rename(self.out, self.path("moved"))
+        self.open_gate()
         status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn(self.out, error)
@@ -347,10 +307,8 @@ class Folder(FaultTest):
         if subprocess.run(["mount", "--bind", tasks, tasks], check=False, capture_output=True).returncode:
             self.skipTest("needs the right to mount")
         self.addCleanup(subprocess.run, ["umount", "-l", tasks], check=False)
-        job = self.begin("--set", "problem.rounds=200000", ranks=2)
-        while not os.path.exists(os.path.join(self.out, "study.yaml")):
-            self.assertIsNone(job.poll())
-            time.sleep(0.005)
+        job = self.begin("--set", "problem.rounds=200000", records=TASKS, ranks=2)
+        self.wait_until(job, lambda: os.path.exists(os.path.join(self.out, "study.yaml")))
         self.assertEqual(journals.files(self.out), [], "a journal is made by its first record")
         subprocess.run(["mount", "-o", "remount,bind,ro", tasks], check=True, capture_output=True)
         status, error = self.end(job)
@@ -384,7 +342,7 @@ class Folder(FaultTest):
             stamp = time.time() + years * 365 * 86400
             os.utime(name, (stamp, stamp))
         self.assertEqual(self.done(), TASKS // 2)
-        self.assert_goes_on(settings=SHORT)
+        self.assert_goes_on()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,13 @@
 """Rewards that come in batches, late, or never: nothing changes with the defaults; every policy and likelihood; the same bytes for any ranks and blocks;
 and rules that count choices."""
 
-import glob
-import os
 import signal
 import statistics
-import subprocess
-import time
 
 import netCDF4
 import numpy as np
 
+import journals
 import program
 
 POLICIES = ("[ts, mixts, diffts, dps, joint, twisted, localised, exact, smc, smc_tempered, mala, lints, vits1, vits2, vits2_hf, lmc, fgts, vts, rvga, glm_ucb, egreedy,"
@@ -87,10 +84,8 @@ class Feedback(program.ProgramTest):
         self.regret("whole", *more, policies=small)
         for ranks in (0, 2, 3):
             killed = self.path(f"killed{ranks}")
-            job = subprocess.Popen([program.PROGRAM, "run", self.path("late.yaml"), "-o", killed, "--progress", "none", "--set", "likelihood=gaussian", *more],
-                                   stdout=subprocess.DEVNULL)
-            while job.poll() is None and not any(os.path.getsize(file) for file in glob.glob(f"{killed}/tasks/*.journal")):
-                time.sleep(0.001)
+            job = self.start("run", self.path("late.yaml"), "-o", killed, "--progress", "none", "--set", "likelihood=gaussian", *more, records=1)
+            self.wait_until(job, lambda folder=killed: journals.done(folder))
             job.kill()
             self.assertEqual(job.wait(), -signal.SIGKILL)
             self.regret(f"killed{ranks}", "--resume", *more, policies=small, ranks=ranks)

@@ -1,15 +1,12 @@
 """The replay study: equal to its estimators in NumPy, intervals that contain the truth, logs of bandit studies, any ranks, kill and resume; damaged logs and
 policies without probabilities are refused."""
 
-import glob
-import os
 import signal
-import subprocess
-import time
 
 import netCDF4
 import numpy as np
 
+import journals
 import program
 import replay
 
@@ -106,9 +103,8 @@ class Replay(program.ProgramTest):
         for name, (study, changes, names) in zip(("values", "logs"), cases):
             killed = self.path(name)
             self.succeed("run", study, "-o", self.path("whole"), "--overwrite", "--progress", "none", *changes)
-            job = subprocess.Popen([program.PROGRAM, "run", study, "-o", killed, "--progress", "none", *changes], stdout=subprocess.DEVNULL)
-            while job.poll() is None and not any(os.path.getsize(file) for file in glob.glob(f"{killed}/tasks/*.journal")):
-                time.sleep(0.001)
+            job = self.start("run", study, "-o", killed, "--progress", "none", *changes, records=1)
+            self.wait_until(job, lambda folder=killed: journals.done(folder))
             job.kill()
             self.assertEqual(job.wait(), -signal.SIGKILL)
             self.succeed("run", study, "-o", killed, "--resume", "--progress", "none", *changes, ranks=3)

@@ -1,16 +1,13 @@
 """The stream study: its bandits are those of a bandit study, a learned prior lowers regret, a switch of world, any ranks, kill and resume; what it
 refuses."""
 
-import glob
 import json
-import os
 import signal
-import subprocess
-import time
 
 import netCDF4
 import numpy as np
 
+import journals
 import program
 
 STUDY = """
@@ -110,9 +107,8 @@ class Stream(program.ProgramTest):
         more = ("stream.tasks=40", "runs=12", "block=1")
         self.results("whole", SMALL, *more)
         sets = [word for change in more for word in ("--set", change)]
-        job = subprocess.Popen([program.PROGRAM, "run", self.path("stream.yaml"), "-o", self.path("killed"), "--progress", "none", *sets], stdout=subprocess.DEVNULL)
-        while job.poll() is None and not any(os.path.getsize(file) for file in glob.glob(self.path("killed/tasks/*.journal"))):
-            time.sleep(0.001)
+        job = self.start("run", self.path("stream.yaml"), "-o", self.path("killed"), "--progress", "none", *sets, records=1)
+        self.wait_until(job, lambda: journals.done(self.path("killed")))
         job.kill()
         self.assertEqual(job.wait(), -signal.SIGKILL)
         self.results("killed", SMALL, *more, "--resume", ranks=2)

@@ -11,6 +11,7 @@ import unittest
 
 import netCDF4
 
+import journals
 import summary
 
 PROGRAM = os.environ["THOMPSON_PROGRAM"]
@@ -108,19 +109,42 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(process.returncode, 2, process.stderr)
         self.assertIn(part, process.stderr.splitlines()[0])
 
-    def kill_a_rank(self, folder, job, chance):
-        """Wait until a few tasks or priors in `folder` are finished, then kill -9 one rank. False if the job ended before that."""
-        def finished():
-            return sum(len(files) for _, _, files in os.walk(folder))
+    def start(self, *arguments, records, ranks=0, environment=None, stderr=subprocess.PIPE):
+        """Start the program in the background. Each of its processes waits after so many records until `open_gate`, so that the job is not over before
+        the test has done something to it."""
+        command = [MPIEXEC, "-n", str(ranks)] if ranks else []
+        job = subprocess.Popen([*command, PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=stderr, text=True,
+                               env=dict(os.environ, **self.close_gate(records), **(environment or {})))
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        return job
 
-        start, deadline = finished(), time.time() + PATIENCE
-        while finished() < start + 3 + chance.randrange(6) and time.time() < deadline and job.poll() is None:
+    def close_gate(self, records):
+        """Close the gate; returns the environment of a job that waits in front of it (support/gate.c)."""
+        return {"LD_PRELOAD": os.environ["THOMPSON_GATE_LIBRARY"], "THOMPSON_GATE": self.write("gate", ""), "THOMPSON_GATE_RECORDS": str(records),
+                "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+
+    def open_gate(self):
+        os.remove(self.path("gate"))
+
+    def wait_until(self, job, condition):
+        """Wait for something that a job does before it ends."""
+        deadline = time.time() + PATIENCE
+        while not condition():
+            self.assertIsNone(job.poll(), "the job ended before that")
+            self.assertLess(time.time(), deadline)
             time.sleep(0.001)
-        ranks = children(job.pid)
-        if job.poll() is not None or not ranks:
-            return False
-        os.kill(chance.choice(ranks), signal.SIGKILL)
-        return job.wait(timeout=PATIENCE) != 0
+
+    def kill_a_rank(self, out, chance, *arguments, ranks):
+        """Start a job, wait until a few more tasks or priors are finished, and kill -9 one rank."""
+        def finished():
+            return len(journals.records(out)) + sum(len(files) for folder, _, files in os.walk(out) if not folder.endswith("tasks"))
+
+        more, start = 3 + chance.randrange(6), finished()
+        job = self.start(*arguments, "-o", out, records=more, ranks=ranks, stderr=subprocess.DEVNULL)
+        self.wait_until(job, lambda: finished() >= start + more)
+        os.kill(chance.choice(children(job.pid)), signal.SIGKILL)
+        self.open_gate()
+        self.assertNotEqual(job.wait(timeout=PATIENCE), 0)
 
     def assert_same_results(self, first, second):
         """Every variable but seconds*, every dimension and every attribute but provenance: equal to the byte."""
