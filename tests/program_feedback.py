@@ -79,7 +79,7 @@ class Feedback(program.ProgramTest):
 
     def test_killed(self):
         """kill -9 once the first task is in, with rewards late, in batches and lost: resumed on 1, 2 and 3 ranks, with the same bytes."""
-        more = (*LATE, "--set", "runs=120", "--set", "block=4")
+        more = (*LATE, "--set", "runs=24", "--set", "block=4")
         small = "[ts, vits2, {name: ts, posterior: per_arm, label: arms}]"
         self.regret("whole", *more, policies=small)
         for ranks in (0, 2, 3):

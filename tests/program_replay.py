@@ -97,8 +97,8 @@ class Replay(program.ProgramTest):
 
     def test_killed(self):
         """kill -9 while policies are valued, then while logs are made: after resuming, the same bytes."""
-        log = self.write("log.yaml", BANDIT % 60)
-        cases = ((self.study, ("--set", "runs=10", "--set", "policies=[ts, {name: ts, label: again}]", *ALL), ["results.nc"]),
+        log = self.write("log.yaml", BANDIT % 12)
+        cases = ((self.study, ("--set", "runs=3", "--set", "policies=[ts, {name: ts, label: again}]", *ALL), ["results.nc"]),
                  (log, (), ["results.nc", "events/default-random.nc", "events/default-arms.nc"]))
         for name, (study, changes, names) in zip(("values", "logs"), cases):
             killed = self.path(name)

@@ -104,7 +104,7 @@ class Stream(program.ProgramTest):
         self.assertFalse(np.array_equal(one[1], self.results("every", SMALL, "stream.every=5")[0][1]))
 
     def test_killed(self):
-        more = ("stream.tasks=40", "runs=12", "block=1")
+        more = ("block=1",)
         self.results("whole", SMALL, *more)
         sets = [word for change in more for word in ("--set", change)]
         job = self.start("run", self.path("stream.yaml"), "-o", self.path("killed"), "--progress", "none", *sets, records=1)
