@@ -104,14 +104,12 @@ class Stream(program.ProgramTest):
         self.assertFalse(np.array_equal(one[1], self.results("every", SMALL, "stream.every=5")[0][1]))
 
     def test_killed(self):
-        more = ("block=1",)
-        self.results("whole", SMALL, *more)
-        sets = [word for change in more for word in ("--set", change)]
-        job = self.start("run", self.path("stream.yaml"), "-o", self.path("killed"), "--progress", "none", *sets, records=1)
+        self.results("whole", SMALL, "block=1")
+        job = self.start("run", self.path("stream.yaml"), "-o", self.path("killed"), "--progress", "none", "--set", "block=1", records=1)
         self.wait_until(job, lambda: journals.done(self.path("killed")))
         job.kill()
         self.assertEqual(job.wait(), -signal.SIGKILL)
-        self.results("killed", SMALL, *more, "--resume", ranks=2)
+        self.results("killed", SMALL, "block=1", "--resume", ranks=2)
         self.assert_same_results(self.path("whole/results.nc"), self.path("killed/results.nc"))
 
     def test_plan(self):
