@@ -5,8 +5,6 @@
 #include "model/prior/prior_wide.h"
 #include "sampler/mixture/mixture_posterior.h"
 
-#include <math.h>
-
 /* M simulated histories; the first of all S = M + 1 is the one that is tested. Lanes last. */
 struct Alarm {
   const Prior *prior;

@@ -6,8 +6,6 @@
 #include "sampler/check/spread.h"
 #include "sampler/mixture/mixture_posterior.h"
 
-#include <math.h>
-
 struct Watch {
   const Sampler *sampler;
   MixturePosterior *posterior;

@@ -13,8 +13,6 @@
 
 #include "model/prior/prior.h"
 
-#include <stdbool.h>
-
 /* All in the chain's coordinates. */
 typedef struct {
   const Chain *chain;

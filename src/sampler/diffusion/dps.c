@@ -12,13 +12,7 @@
  * then d per stage. */
 #include "sampler/diffusion/dps.h"
 
-#include "core/chunk.h"
-#include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/special.h"
-#include "io/config/config_rows.h"
-#include "sampler/cost.h"
-#include "sampler/sampler.h"
+#include "sampler/methods.h"
 
 #include <float.h>
 

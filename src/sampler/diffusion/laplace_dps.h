@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/real.h"
-#include "core/status.h"
 #include "model/history/irls.h"
 
 /* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one

@@ -9,12 +9,8 @@
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
-#include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
-
-#include <math.h>
-#include <stdio.h>
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 

@@ -1,8 +1,7 @@
 /* Posterior sampling with a Gaussian mixture prior: TS, TunedTS and MixTS of the DiffTS paper (Section 6.1)
  * are this one method (mixture_posterior.h) with three priors. */
-#include "sampler/cost.h"
+#include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/sampler.h"
 
 static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;

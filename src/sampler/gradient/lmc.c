@@ -16,10 +16,8 @@
  *
  * M draws per run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). Returning the
  * draws uses no further random numbers. */
-#include "core/chunk.h"
-#include "sampler/cost.h"
 #include "sampler/gradient/lmc_step.h"
-#include "sampler/sampler.h"
+#include "sampler/methods.h"
 
 typedef struct {
   Potential potential;

@@ -6,8 +6,6 @@
 #include "sampler/cost.h"
 #include "sampler/mixture/moments.h"
 
-#include <string.h>
-
 /* Draws from which the mean and covariance of a prior without a closed form are computed. */
 enum { MOMENT_DRAWS = 1024 };
 

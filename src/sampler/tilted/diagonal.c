@@ -1,11 +1,7 @@
-#include "sampler/diagonal.h"
+#include "sampler/methods.h"
 
-#include "core/lanes.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_reverse.h"
-
-#include <math.h>
-#include <string.h>
 
 /* ---- exact */
 

@@ -15,8 +15,6 @@
  * If the chain can draw the clean sample exactly, one such draw is the whole process. */
 #pragma once
 
-#include "core/chunk.h"
-#include "model/denoiser/schedule.h"
 #include "sampler/diffusion/diffusion_moments.h"
 #include "sampler/sampler.h"
 
