@@ -74,9 +74,9 @@ static void test_picked(void) {
       const int arms = ARMS[set];
       Rule rule = make_rule(&memory, &belief, RULE_SETS[r], RULES[r]);
       make_arms((uint32_t)set, arms, features);
-      rule_probabilities(&rule, &belief.history, 7, 0, arms, false, features, p, fallbacks);
+      rule_probabilities(&rule, &belief.history, 7, 0, arms, features, p, fallbacks);
       for (uint32_t round = 0; round < ROUNDS; round++) {
-        rule_pick(&rule, round, RUNS, arms, false, p, arm);
+        rule_pick(&rule, round, RUNS, arms, p, arm);
         for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
       }
       for (int b = 0; b < RUNS; b++) {
@@ -106,10 +106,10 @@ static void test_taken(void) {
       const int arms = ARMS[set];
       Rule rule = make_rule(&memory, &belief, f + 1, sets[f]);
       make_arms((uint32_t)set, arms, features);
-      rule_probabilities(&rule, &belief.history, 0, 0, arms, false, features, p, fallbacks);
+      rule_probabilities(&rule, &belief.history, 0, 0, arms, features, p, fallbacks);
       for (uint32_t round = 1; round <= ROUNDS; round++) {
-        rule_choose(&rule, &belief.history, round, 0, arms, features, arm, NULL, fallbacks);
-        rule_explore(&rule, round, RUNS, arms, false, arm);
+        rule_choose(&rule, &belief.history, round, 0, arms, features, arm, fallbacks);
+        rule_explore(&rule, round, RUNS, arms, arm);
         for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
       }
       /* Within five standard errors, those of the count and those of p (1 / 20 of the former). */
@@ -142,7 +142,7 @@ static void test_pair(void) {
   int64_t fallbacks[RUNS] = {0};
   Rule rule = make_rule(&memory, &belief, 0, NULL);
   make_arms(0, 2, features);
-  rule_probabilities(&rule, &belief.history, 1, 0, 2, false, features, p, fallbacks);
+  rule_probabilities(&rule, &belief.history, 1, 0, 2, features, p, fallbacks);
   for (int b = 0; b < RUNS; b++) {
     double x[D];
     for (int i = 0; i < D; i++) x[i] = features[i * RUNS + b] - features[(D + i) * RUNS + b];
@@ -151,7 +151,7 @@ static void test_pair(void) {
     CHECK_NEAR(p[2 * b] + p[2 * b + 1], 1, 1e-15);
   }
   memcpy(features + D * RUNS, features, D * RUNS * sizeof *features);
-  rule_probabilities(&rule, &belief.history, 1, 0, 2, false, features, p, fallbacks);
+  rule_probabilities(&rule, &belief.history, 1, 0, 2, features, p, fallbacks);
   for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 1 && p[2 * b + 1] == 0);
 }
 
@@ -168,8 +168,9 @@ static void test_apart(void) {
   Rng rng = fixture_rng(0, 4002);
   rng_normal(&rng, D * RUNS * ARMS_APART, context);
   Rule rule = make_rule(&memory, &belief, 1, draws), certain = make_rule(&memory, &belief, 1, greedy);
-  rule_probabilities(&rule, &belief.history, 1, 0, ARMS_APART, true, context, p, fallbacks);
-  rule_probabilities(&certain, &belief.history, 1, 0, ARMS_APART, true, context, sure, fallbacks);
+  rule.apart = certain.apart = true;
+  rule_probabilities(&rule, &belief.history, 1, 0, ARMS_APART, context, p, fallbacks);
+  rule_probabilities(&certain, &belief.history, 1, 0, ARMS_APART, context, sure, fallbacks);
   for (uint32_t b = 0; b < RUNS; b++) {
     double mean[ARMS_APART], variance[ARMS_APART], x[D];
     for (uint32_t k = 0; k < ARMS_APART; k++) {

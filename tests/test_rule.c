@@ -50,14 +50,14 @@ static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior
   Rule rule = make_rule(&memory, method, prior, likelihood, horizon, 1, sets);
   CU_ASSERT_PTR_EQUAL(rule.ops, ops);
   make_arms(MOST_ARMS, features);
-  rule_choose(&rule, &history, 1, 0, MOST_ARMS, features, arm, NULL, fallbacks);
+  rule_choose(&rule, &history, 1, 0, MOST_ARMS, features, arm, fallbacks);
   for (int run = 0; run < RUNS; run++)
     for (int k = 0; k < MOST_ARMS; k++)
       CU_ASSERT(score(features, theta, arm[run], run) >= score(features, theta, k, run) - 0.01);
   for (int k = 0; k < MOST_ARMS; k++) memcpy(same + k * D * RUNS, features, D * RUNS * sizeof *same);
-  rule_choose(&rule, &history, 1, 0, MOST_ARMS, same, arm, NULL, fallbacks);
+  rule_choose(&rule, &history, 1, 0, MOST_ARMS, same, arm, fallbacks);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
-  rule_choose(&rule, &history, 1, 0, 1, features, arm, NULL, fallbacks);
+  rule_choose(&rule, &history, 1, 0, 1, features, arm, fallbacks);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
 }
 
@@ -94,13 +94,13 @@ static void check_index(const Prior *prior, const Likelihood *likelihood, int ho
                         int set_count, const char *const *sets, double z) {
   SCRATCH_ARENA(memory);
   enum { N = 3 };
-  double features[MOST_ARMS * D * RUNS], top[RUNS];
+  double features[MOST_ARMS * D * RUNS];
   int64_t fallbacks[RUNS] = {0};
   int arm[RUNS];
   History history = fixture_history(&memory, D, RUNS, 0, N, likelihood);
   Rule rule = make_rule(&memory, sampler_find("mixts"), prior, likelihood, horizon, set_count, sets);
   make_arms(MOST_ARMS, features);
-  rule_choose(&rule, &history, 1, choices, MOST_ARMS, features, arm, top, fallbacks);
+  rule_choose(&rule, &history, 1, choices, MOST_ARMS, features, arm, fallbacks);
   for (int run = 0; run < RUNS; run++) {
     const FixtureData data = fixture_data(D, N, likelihood->noise, (uint32_t)run);
     const FixturePosterior exact = fixture_posterior(prior->mixture, &data);
@@ -111,9 +111,9 @@ static void check_index(const Prior *prior, const Likelihood *likelihood, int ho
       const double index = x * exact.total_mean[0] + y * exact.total_mean[1] +
                            z * sqrt(x * x * s[0] + 2 * x * y * s[1] + y * y * s[3]);
       highest = fmax(highest, index);
-      if (k == arm[run]) CHECK_NEAR(index, top[run], 1e-9);
+      if (k == arm[run]) CHECK_NEAR(index, rule.top[run], 1e-9);
     }
-    CHECK_NEAR(top[run], highest, 1e-9);
+    CHECK_NEAR(rule.top[run], highest, 1e-9);
     CU_ASSERT_EQUAL(fallbacks[run], 0);
   }
 }

@@ -12,9 +12,10 @@ static Status explore_first_create(Policy *self) {
   return ridge_create(self, state);
 }
 
-static Status explore_first_choose(Policy *self, const World *world, const History *history, int *arm,
-                                   int64_t *fallbacks) {
+static Status explore_first_choose(Policy *self, const World *world, const History *history,
+                                   double *probability, int *arm, int64_t *fallbacks) {
   Ridge *ridge = self->state;
+  (void)probability;
   if (world->round > (uint32_t)config_int(self->setup.options, "explore")) {
     ridge_update(ridge, history, fallbacks);
     world_greedy(world, ridge->theta, arm);

@@ -247,13 +247,13 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
   rule->runs = self->run, rule->rounds = self->round;
   if (p) {
     if (!call->propensity) p += (size_t)at * (size_t)call->k;
-    rule_probabilities(rule, &history, 0, choices, call->k, false, self->features, p, self->fallbacks);
+    rule_probabilities(rule, &history, 0, choices, call->k, self->features, p, self->fallbacks);
     if (!arm) return STATUS_OK;
-    rule_pick(rule, 0, length, call->k, false, p, arm);
+    rule_pick(rule, 0, length, call->k, p, arm);
     for (int n = 0; n < length; n++) call->propensity[at + n] = p[n * call->k + arm[n]];
   } else {
-    rule_choose(rule, &history, 0, choices, call->k, self->features, arm, NULL, self->fallbacks);
-    rule_explore(rule, 0, length, call->k, false, arm);
+    rule_choose(rule, &history, 0, choices, call->k, self->features, arm, self->fallbacks);
+    rule_explore(rule, 0, length, call->k, arm);
   }
   for (int n = 0; n < length; n++) self->agent[ids[n]].choices++;
   return agents_end_chunk(self, length, ids);

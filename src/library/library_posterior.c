@@ -292,8 +292,8 @@ static Status library_count_choice(thompson_posterior *self) {
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
   TRY(library_posterior_check_arms(self, 1, k, arms));
-  rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, NULL, &self->fallbacks);
-  rule_explore(&self->rule, self->round, 1, k, false, arm);
+  rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, &self->fallbacks);
+  rule_explore(&self->rule, self->round, 1, k, arm);
   return library_count_choice(self);
 }
 
@@ -301,7 +301,7 @@ static Status library_choice_probabilities(thompson_posterior *self, int k, cons
                                            double *probability, int64_t *fallbacks) {
   TRY(library_posterior_check_arms(self, 1, k, arms));
   TRY(library_posterior_begin_propensity(self));
-  rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, false, arms, probability,
+  rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, arms, probability,
                      fallbacks);
   return STATUS_OK;
 }
@@ -318,7 +318,7 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
   double *probability;
   ALLOCATE(&scratch, probability, k > 0 ? k : 1);
   TRY(library_choice_probabilities(self, k, arms, probability, &self->fallbacks));
-  rule_pick(&self->rule, self->round, 1, k, false, probability, arm);
+  rule_pick(&self->rule, self->round, 1, k, probability, arm);
   *propensity = probability[*arm];
   return library_count_choice(self);
 }

@@ -1,30 +1,24 @@
 /* Two baselines: `oracle` knows theta* and has no regret; `random` takes a random arm. */
 #include "policy/policy.h"
 
-static Status oracle_policy_choose(Policy *self, const World *world, const History *history, int *arm,
-                                   int64_t *fallbacks) {
-  (void)self, (void)history, (void)fallbacks;
+static Status oracle_policy_choose(Policy *self, const World *world, const History *history,
+                                   double *probability, int *arm, int64_t *fallbacks) {
+  (void)self, (void)history, (void)probability, (void)fallbacks;
   for (int b = 0; b < world->runs; b++) arm[b] = world->best[b];
   return STATUS_OK;
 }
 
-static Status random_policy_choose(Policy *self, const World *world, const History *history, int *arm,
-                                   int64_t *fallbacks) {
+static Status random_policy_choose(Policy *self, const World *world, const History *history,
+                                   double *probability, int *arm, int64_t *fallbacks) {
   (void)history, (void)fallbacks;
-  RngKey key = rng_key(self->setup.seed, RNG_AGENT);
+  const int arms = world->problem->arms;
+  const RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
-    arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
+    arm[b] = (int)rng_index(&rng, (uint64_t)arms);
   }
+  for (int i = 0; i < world->runs * arms && probability; i++) probability[i] = 1.0 / arms;
   return STATUS_OK;
-}
-
-/* Gives every arm the same probability, with which random_policy_choose takes it. */
-static Status random_policy_weigh(Policy *self, const World *world, const History *history,
-                                  double *probability, int *arm, int64_t *fallbacks) {
-  const int arms = world->problem->arms;
-  for (int i = 0; i < world->runs * arms; i++) probability[i] = 1.0 / arms;
-  return random_policy_choose(self, world, history, arm, fallbacks);
 }
 
 static double oracle_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
@@ -48,5 +42,5 @@ const PolicyOps policy_random = {.name = "random",
                                  .summary = "chooses an arm uniformly at random",
                                  .reference = "baseline",
                                  .choose = random_policy_choose,
-                                 .weigh = random_policy_weigh,
+                                 .weighs = true,
                                  .cost = random_policy_cost};

@@ -13,10 +13,9 @@ static Status egreedy_policy_create(Policy *self) {
   return ridge_create(self, state);
 }
 
-/* Takes the best arm or, with probability eps_k, a random one. Computes probability[B, K] unless that is
- * NULL. */
-static Status egreedy_policy_weigh(Policy *self, const World *world, const History *history,
-                                   double *probability, int *arm, int64_t *fallbacks) {
+/* Takes the best arm or, with probability eps_k, a random one. */
+static Status egreedy_policy_choose(Policy *self, const World *world, const History *history,
+                                    double *probability, int *arm, int64_t *fallbacks) {
   Ridge *ridge = self->state;
   const int arms = world->problem->arms, runs = world->runs;
   const RngKey key = rng_key(self->setup.seed, RNG_AGENT);
@@ -34,11 +33,6 @@ static Status egreedy_policy_weigh(Policy *self, const World *world, const Histo
     if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)arms);
   }
   return STATUS_OK;
-}
-
-static Status egreedy_policy_choose(Policy *self, const World *world, const History *history, int *arm,
-                                    int64_t *fallbacks) {
-  return egreedy_policy_weigh(self, world, history, NULL, arm, fallbacks);
 }
 
 /* Returns the cost, which includes a separate stream for each run and the scores of all arms. */
@@ -59,5 +53,5 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .keys = keys,
                                   .create = egreedy_policy_create,
                                   .choose = egreedy_policy_choose,
-                                  .weigh = egreedy_policy_weigh,
+                                  .weighs = true,
                                   .cost = egreedy_policy_cost};

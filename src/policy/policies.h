@@ -5,10 +5,10 @@
 
 #include "policy/policy.h"
 
-/* Thompson sampling with any sampler (thompson.c); the sampler gives name and options. */
-extern const PolicyOps policy_thompson;
-/* The same with a posterior for each arm (per_arm.c). */
-extern const PolicyOps policy_per_arm;
+/* Any sampler with any rule (sampling.c); the sampler gives name and options. */
+extern const PolicyOps policy_sampling;
+/* Returns whether each arm has its own posterior; `apart`: each arm of the world has its own theta*. */
+bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool apart);
 
 /* An option of the policies whose belief follows from the history alone. */
 #define POLICY_DISCOUNT_KEY                                                                                  \
@@ -30,7 +30,7 @@ extern const PolicyOps policy_per_arm;
 POLICY_LIST(POLICY_DECLARE)
 #undef POLICY_DECLARE
 
-/* The Thompson rule for a mean reward that is a network (thompson.c): the arm whose features give the largest
+/* The Thompson rule for a mean reward that is a network (sampling.c): the arm whose features give the largest
  * output. */
 typedef struct {
   NetworkShape shape;

@@ -86,8 +86,7 @@ const ConfigKey *policy_keys(const char *name) {
   return NULL;
 }
 
-/* Returns whether each arm has its own posterior; `apart`: each arm of the world has its own theta*. */
-static bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool apart) {
+bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool apart) {
   return method->sampler &&
          (config_is(options, "posterior", "per_arm") || (apart && config_is(options, "posterior", "auto")));
 }
@@ -96,9 +95,8 @@ static bool policy_has_network(const PolicyMethod *method, const Config *options
   return method->sampler && config_is(options, "model", "network");
 }
 
-static const PolicyOps *policy_find_ops(const PolicyMethod *method, const Config *options, bool apart) {
-  if (!method->sampler) return method->ops;
-  return policy_is_per_arm(method, options, apart) ? &policy_per_arm : &policy_thompson;
+static const PolicyOps *policy_ops(const PolicyMethod *method) {
+  return method->sampler ? &policy_sampling : method->ops;
 }
 
 /* Checks that a policy with one theta for all arms is not used where each arm has its own, and that all the
@@ -163,10 +161,7 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 }
 
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
-  *out = (Policy){.memory = memory,
-                  .method = *method,
-                  .ops = policy_find_ops(method, setup->options, setup->problem->per_arm),
-                  .setup = *setup};
+  *out = (Policy){.memory = memory, .method = *method, .ops = policy_ops(method), .setup = *setup};
   TRY(policy_check(method, setup->options, setup->problem));
   if (!setup->likelihood) out->setup.likelihood = &setup->problem->likelihood;
   return out->ops->create ? out->ops->create(out) : STATUS_OK;
@@ -189,22 +184,21 @@ Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick
 
 Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
                      int64_t *fallbacks) {
-  return policy->ops->choose(policy, world, history, arm, fallbacks);
+  return policy->ops->choose(policy, world, history, NULL, arm, fallbacks);
 }
 
 Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
                     int64_t *fallbacks) {
   const int arms = world->problem->arms;
-  if (policy->ops->weigh) return policy->ops->weigh(policy, world, history, probability, arm, fallbacks);
-  TRY(policy->ops->choose(policy, world, history, arm, fallbacks));
-  for (int b = 0; b < world->runs; b++)
-    for (int k = 0; k < arms; k++) probability[b * arms + k] = k == arm[b];
+  TRY(policy->ops->choose(policy, world, history, probability, arm, fallbacks));
+  for (int i = 0; i < world->runs * arms && policy->ops->sure; i++)
+    probability[i] = i % arms == arm[i / arms];
   return STATUS_OK;
 }
 
-Status policy_check_weigh(const PolicyMethod *method, const Config *options, const Problem *problem) {
-  const PolicyOps *ops = policy_find_ops(method, options, problem->per_arm);
-  if ((ops->weigh || ops->sure) && !policy_has_network(method, options)) return STATUS_OK;
+Status policy_check_weigh(const PolicyMethod *method, const Config *options) {
+  const PolicyOps *ops = policy_ops(method);
+  if ((ops->weighs || ops->sure) && !policy_has_network(method, options)) return STATUS_OK;
   return status_set(STATUS_INPUT, "policy %s%s does not give the probability with which it chooses an arm",
                     method->name, policy_has_network(method, options) ? " with model: network" : "");
 }
@@ -282,5 +276,5 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
 }
 
 double policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  return policy_find_ops(method, work->sampler.options, work->apart)->cost(method, work);
+  return policy_ops(method)->cost(method, work);
 }

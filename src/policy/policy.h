@@ -43,12 +43,10 @@ typedef struct {
   Status (*create)(Policy *self);
   /* REQUIRED. Chooses arm[B], the arm of every run in world->round, given what was observed before it.
    * Numerical fallbacks are added to fallbacks[B]. Returns STATUS_INPUT with one sentence if the user's own
-   * code fails. */
-  Status (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
-  /* OPTIONAL. Does the work of policy_weigh; not needed by a policy that is `sure` of its arm. */
-  Status (*weigh)(Policy *self, const World *world, const History *history, double *probability, int *arm,
-                  int64_t *fallbacks);
-  bool sure;
+   * code fails. If it `weighs`, and probability is not NULL, does the work of policy_weigh. */
+  Status (*choose)(Policy *self, const World *world, const History *history, double *probability, int *arm,
+                   int64_t *fallbacks);
+  bool weighs, sure; /* sure: each arm is taken with probability 1 */
   /* REQUIRED. Returns the floating-point operations of one round of one run, like the op of a sampler
    * (sampler.h). */
   double (*cost)(const PolicyMethod *method, const PolicyWork *work);
@@ -76,7 +74,7 @@ struct PolicyMethod {
 struct Policy {
   Arena *memory; /* the creator's; holds the state and all of its arrays */
   PolicyMethod method;
-  const PolicyOps *ops; /* for a sampling policy it depends on the options */
+  const PolicyOps *ops; /* those of all sampling policies are the same */
   PolicySetup setup;
   double elsewhere; /* CPU seconds that other processes spent on its behalf */
   /* The draws that the last arms were chosen by, theta[d, B] of this sampler; NULL if it was not one draw for
@@ -135,7 +133,7 @@ Status policy_choose(Policy *policy, const World *world, const History *history,
 Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
                     int64_t *fallbacks);
 /* Returns STATUS_INPUT with one sentence if the policy does not support policy_weigh. */
-Status policy_check_weigh(const PolicyMethod *method, const Config *options, const Problem *problem);
+Status policy_check_weigh(const PolicyMethod *method, const Config *options);
 /* Returns the floating-point operations of policy_weigh and the observation of one round of one run. */
 double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work);
 /* Notifies the policy of the last observation of `history`. Must be called for every observation, in

@@ -259,10 +259,10 @@ static Status ask_worker(Policy *self, const History *history, int rounds, int d
   return STATUS_OK;
 }
 
-static Status python_choose(Policy *self, const World *world, const History *history, int *arm,
-                            int64_t *fallbacks) {
+static Status python_choose(Policy *self, const World *world, const History *history, double *probability,
+                            int *arm, int64_t *fallbacks) {
   Python *state = self->state;
-  (void)fallbacks;
+  (void)probability, (void)fallbacks;
   const int rounds = (int)world->round - 1;
   state->child.done = (double)rounds / self->setup.problem->rounds;
   TRY(ask_worker(self, history, rounds, 0, state->theta));

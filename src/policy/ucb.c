@@ -36,8 +36,9 @@ static Status ucb_policy_create(Policy *self) {
   return ridge_create(self, &state->ridge);
 }
 
-static Status ucb_policy_choose(Policy *self, const World *world, const History *history, int *arm,
-                                int64_t *fallbacks) {
+static Status ucb_policy_choose(Policy *self, const World *world, const History *history, double *probability,
+                                int *arm, int64_t *fallbacks) {
+  (void)probability;
   Ucb *state = self->state;
   const Problem *problem = world->problem;
   const int d = problem->d, runs = world->runs;

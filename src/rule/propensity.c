@@ -9,8 +9,9 @@
 
 /* Adds to count[K] the number of draws under which each arm is the best, the first on ties, in run b of B;
  * rule->theta has M draws for each run of the history. */
-static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, int arms, bool apart,
+static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, int arms,
                                  const double *features, double *count) {
+  const bool apart = rule->apart;
   const size_t d = (size_t)rule->sampler.d, k = apart ? (size_t)arms : 1, m = (size_t)draws,
                of_history = (size_t)runs * k, first = (size_t)b * k;
   double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART];
@@ -31,9 +32,9 @@ static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, i
 }
 
 /* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
-static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t round, int arms, bool apart,
+static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t round, int arms,
                                 const double *features, double *probability, int64_t *fallbacks) {
-  const int runs = history->runs / (apart ? arms : 1), wanted = rule->propensity_draws;
+  const int runs = history->runs / (rule->apart ? arms : 1), wanted = rule->propensity_draws;
   const size_t entries = (size_t)runs * (size_t)arms;
   RngKey key = rule->key;
   for (size_t i = 0; i < entries; i++) probability[i] = 0;
@@ -44,8 +45,7 @@ static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t rou
     rng.key = key;
     sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
     for (int b = 0; b < runs; b++)
-      rule_count_best_arms(rule, b, runs, draws, arms, apart, features,
-                           probability + (size_t)b * (size_t)arms);
+      rule_count_best_arms(rule, b, runs, draws, arms, features, probability + (size_t)b * (size_t)arms);
   }
   for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
 }
@@ -71,45 +71,35 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
   }
 }
 
-void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
+void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                         const double *features, double *probability, int64_t *fallbacks) {
-  const int runs = history->runs / (apart ? arms : 1);
+  const size_t all = (size_t)arms, entries = (size_t)history->runs * (rule->apart ? 1 : all);
   ASSERT(rule->propensity_draws > 0);
   if (rule->ops->needs & RULE_NEEDS_MOMENTS) {
-    /* 1 for the arm that the rule takes; with a posterior per arm, by the index[B K] of all arms. */
-    rule_choose(rule, history, round, choices, apart ? 1 : arms, features, rule->arm,
-                apart ? probability : NULL, fallbacks);
-    for (int b = 0; b < runs; b++) {
-      double *p = probability + (size_t)b * (size_t)arms;
-      int best = apart ? 0 : rule->arm[b];
-      for (int k = 1; k < arms && apart; k++)
-        if (p[k] > p[best]) best = k;
-      for (int k = 0; k < arms; k++) p[k] = k == best;
-    }
-  } else if (rule->gaussian && arms == 2 && !apart) {
+    rule_choose(rule, history, round, choices, arms, features, rule->arm, fallbacks);
+    for (size_t i = 0; i < entries; i++) probability[i] = i % all == (size_t)rule->arm[i / all];
+  } else if (rule->gaussian && arms == 2 && !rule->apart) {
     rule_weigh_two_arms(rule, history, features, probability, fallbacks);
   } else {
-    rule_weigh_by_draws(rule, history, round, arms, apart, features, probability, fallbacks);
+    rule_weigh_by_draws(rule, history, round, arms, features, probability, fallbacks);
   }
-  const size_t entries = (size_t)runs * (size_t)arms;
   for (size_t i = 0; i < entries; i++)
     probability[i] = rule->floor + (1 - arms * rule->floor) * probability[i];
 }
 
 /* Draws the uniform number by which the arm of run b is picked. */
-static double rule_draw_pick_uniform(const Rule *rule, uint32_t round, int b, int stride) {
+static double rule_draw_pick_uniform(const Rule *rule, uint32_t round, int arms, int b) {
   Rng rng = {.key = rule->pick,
-             .run = rule->runs ? rule->runs[b] : rule->first_run + (uint32_t)(b * stride),
+             .run = rule->runs ? rule->runs[b] : rule->first_run + (uint32_t)(rule->apart ? b * arms : b),
              .round = rule->rounds ? rule->rounds[b] : round};
   double u;
   rng_uniform(&rng, 1, &u);
   return u;
 }
 
-void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart, const double *probability,
-               int *arm) {
+void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const double *probability, int *arm) {
   for (int b = 0; b < runs; b++, probability += arms) {
-    double left = rule_draw_pick_uniform(rule, round, b, apart ? arms : 1);
+    double left = rule_draw_pick_uniform(rule, round, arms, b);
     arm[b] = 0;
     /* What rounding leaves over goes to the last arm that can be taken. */
     for (int k = 0; k < arms && left > 0; k++) {
@@ -119,9 +109,9 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart,
   }
 }
 
-void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apart, int *arm) {
+void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, int *arm) {
   for (int b = 0; b < runs && rule->floor > 0; b++) {
-    const double u = rule_draw_pick_uniform(rule, round, b, apart ? arms : 1);
+    const double u = rule_draw_pick_uniform(rule, round, arms, b);
     if (u < arms * rule->floor) arm[b] = (int)fmin(u / rule->floor, arms - 1);
   }
 }

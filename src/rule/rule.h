@@ -25,10 +25,9 @@ typedef struct {
   /* OPTIONAL. Returns STATUS_INPUT with one sentence if the rule cannot choose with these options. */
   Status (*create)(Rule *self);
   /* REQUIRED. Chooses arm[B], the arm of each run, the first on ties, after `choices` earlier choices, from
-   * self->theta[d, B], a draw, or self->mean and self->covariance, whatever the rule needs; and sets top[B],
-   * the number that it is chosen by, unless that is NULL. */
-  void (*choose)(const Rule *self, int runs, int choices, int arms, const double *features, int *arm,
-                 double *top);
+   * self->theta[d, B], a draw, or self->mean and self->covariance, whatever the rule needs; and sets
+   * self->top[B], the number that it is chosen by. */
+  void (*choose)(const Rule *self, int runs, int choices, int arms, const double *features, int *arm);
   /* REQUIRED. Returns the floating-point operations of a choice among this many arms, like the op of a
    * sampler (sampler.h). */
   double (*cost)(double d, double arms);
@@ -40,6 +39,7 @@ struct Rule {
   const RuleOps *ops;
   Sampler sampler;
   int horizon; /* n, the total number of choices; 0: not known */
+  bool apart; /* arm k of run n has its own posterior: run n K + k of the history, of B K runs */
   RngKey key;
   uint32_t first_run; /* names the streams; or `runs` and `rounds` do, as in RngLanes */
   const uint32_t *runs, *rounds;
@@ -50,7 +50,8 @@ struct Rule {
   RngKey pick; /* key of the streams by which an arm is picked with its probability */
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
-  int *arm; /* [B], with propensity_draws */
+  int *arm; /* [B]: scratch */
+  double *top; /* [B]: by which arms were last chosen; with `apart` [B K], the number of each arm */
 };
 
 const RuleOps *rule_method(int index); /* of the registry; NULL past the end */
@@ -72,10 +73,10 @@ Status rule_check_arms(const Config *options, int arms);
  * not known. `propensity`: rule_probabilities will be called. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    bool propensity, Rule *out);
-/* Chooses arm[B] and, unless that is NULL, computes top[B] as above: after `choices` choices, with the
- * streams of `round`. The option `floor` is not applied: see rule_explore. */
+/* Chooses arm[B], after `choices` choices, with the streams of `round`; with `apart` here and below,
+ * features[d, B K] (policy/sampling.c). The option `floor` is not applied: see rule_explore. */
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                 const double *features, int *arm, double *top, int64_t *fallbacks);
+                 const double *features, int *arm, int64_t *fallbacks);
 /* Draws theta[d, B], one for each run, from the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
 
@@ -83,21 +84,18 @@ void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta
 RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws);
 
 /* ---- propensities: the probability that a rule takes an arm (propensity.c). The arm that is played is then
- * picked with these probabilities, so that they are exact, however few draws they come from. There is either
- * one posterior for all arms, B = history->runs; or, with `apart`, arm k of run n is run n K + k of the
- * history, of B K runs, and features[d, B K] (policy/per_arm.c). */
+ * picked with these probabilities, so that they are exact, however few draws they come from. */
 
 /* Computes probability[B, K], which sum to 1 in each run and are at least `floor`. For a rule that draws it
  * is the share of `propensity_draws` draws in which the arm is the best, or a closed form for two arms under
  * one Gaussian; for any other rule it is 1 for the arm that it takes. */
-void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
+void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                         const double *features, double *probability, int64_t *fallbacks);
 /* Picks arm[B] by probability[B, K], with the streams of `round`. */
-void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart, const double *probability,
-               int *arm);
+void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const double *probability, int *arm);
 /* Replaces the rule's arm[B], with probability K `floor`, by one of all K with equal probability: it is then
  * taken with the probabilities above, without the work of rule_probabilities. */
-void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apart, int *arm);
+void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, int *arm);
 
 /* Returns the floating-point operations of a round of one run: of the sampler, and of the choice. */
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms);

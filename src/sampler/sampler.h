@@ -188,7 +188,7 @@ void sampler_catch_up(Sampler *sampler, const History *history, int64_t *fallbac
 /* Copies the state of run from_run of `from` to run to_run of `to`, a sampler that differs only in its number
  * of runs; `to` then counts as notified of all that `from` was. If only some runs of a history have a new
  * observation (history_latest_runs), a sampler of just these runs is notified of it, and the others keep
- * their state (policy/per_arm.c). */
+ * their state (policy/sampling.c). */
 void sampler_carry(const Sampler *from, int from_run, Sampler *to, int to_run);
 
 /* Returns the streams for the updates of a round: `lanes` of them from lane `first` on, with `draws` lanes

@@ -264,7 +264,7 @@ static Status study_bandit_check_setting(const Study *study, const Config *setti
     for (int p = 0; p < study->file->policy_count; p++) {
       const ConfigPolicy *policy = &study->file->policies[p];
       const PolicyMethod method = policy_named(policy->name);
-      TRY(policy_check_weigh(&method, policy->options, problem));
+      TRY(policy_check_weigh(&method, policy->options));
     }
   return study_measures(study, "regret_floor") ? regret_floor_check(problem) : STATUS_OK;
 }

@@ -269,7 +269,7 @@ static Status study_replay_check_setting(const Study *study, const Config *setti
     if (strcmp(method.name, "oracle") == 0)
       return status_set(STATUS_INPUT, "policy oracle knows theta*, which a log does not have");
     if (study_measures(study, "ips") || study_measures(study, "snips") || study_measures(study, "dr"))
-      TRY(policy_check_weigh(&method, policy->options, problem));
+      TRY(policy_check_weigh(&method, policy->options));
   }
   const double trained = config_real(setting, "train_fraction") * problem->rounds;
   if (trained < problem->rounds) return STATUS_OK;
