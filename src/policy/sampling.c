@@ -94,8 +94,7 @@ static Status sampling_policy_create(Policy *self) {
   if (likelihood_has_network(setup->likelihood))
     TRY(policy_network_arms_create(memory, &setup->likelihood->network, problem->arms, &state->network));
   if (!apart) {
-    if (state->rule.ops->needs & RULE_NEEDS_DRAW)
-      self->sampler = &state->rule.sampler, self->theta = state->rule.theta;
+    if (!state->rule.ops->moments) self->sampler = &state->rule.sampler, self->theta = state->rule.theta;
     return STATUS_OK;
   }
   ALLOCATE(memory, state->context, problem->d * lanes);

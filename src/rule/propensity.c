@@ -75,7 +75,7 @@ void rule_probabilities(Rule *rule, const History *history, uint32_t round, int 
                         const double *features, double *probability, int64_t *fallbacks) {
   const size_t all = (size_t)arms, entries = (size_t)history->runs * (rule->apart ? 1 : all);
   ASSERT(rule->propensity_draws > 0);
-  if (rule->ops->needs & RULE_NEEDS_MOMENTS) {
+  if (rule->ops->moments) {
     rule_choose(rule, history, round, choices, arms, features, rule->arm, fallbacks);
     for (size_t i = 0; i < entries; i++) probability[i] = i % all == (size_t)rule->arm[i / all];
   } else if (rule->gaussian && arms == 2 && !rule->apart) {

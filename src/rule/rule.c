@@ -27,38 +27,19 @@ static Status bayes_ucb_create(Rule *self) {
                                   "option horizon or a constant quantile");
 }
 
-static void bayes_ucb_choose(const Rule *self, int runs, int choices, int arms, const double *features,
-                             int *arm) {
+/* Returns z_t. */
+static double bayes_ucb_quantile(const Rule *self, int choices) {
   const Config *options = self->sampler.setup.options;
   const double left = choices < self->horizon ? self->horizon - choices : 0;
-  double z; /* z_t */
-  if (config_is(options, "quantile", "auto")) {
-    z = special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
-  } else {
-    const double quantile = config_real(options, "quantile");
-    z = quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
-  }
-  rule_index(arms, self->sampler.d, runs, features, self->mean, self->covariance, z, arm, self->top);
+  if (config_is(options, "quantile", "auto"))
+    return special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
+  const double quantile = config_real(options, "quantile");
+  return quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
 }
-
-static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d + d * d); }
-
-/* Takes the arm with the largest phi' theta, for the draw if there is one and else for the posterior mean. */
-static void rule_linear_choose(const Rule *self, int runs, int choices, int arms, const double *features,
-                               int *arm) {
-  (void)choices;
-  const double *theta = self->ops->needs & RULE_NEEDS_DRAW ? self->theta : self->mean;
-  rule_index(arms, self->sampler.d, runs, features, theta, NULL, 0, arm, self->top);
-}
-
-static double rule_linear_index_cost(double d, double arms) { return 2 * arms * d; }
 
 static const RuleOps rule_thompson = {.name = "thompson",
                                       .summary = "the arm that is best under one draw of theta",
-                                      .reference = "Thompson 1933",
-                                      .needs = RULE_NEEDS_DRAW,
-                                      .choose = rule_linear_choose,
-                                      .cost = rule_linear_index_cost};
+                                      .reference = "Thompson 1933"};
 
 static const ConfigKey bayes_ucb_keys[] = {
     {REAL("bayes_ucb_alpha", 0, 1e6, "0.1",
@@ -78,19 +59,16 @@ static const RuleOps rule_bayes_ucb = {
     .summary =
         "the arm with the highest upper quantile of its mean reward, closer to the median towards the end",
     .reference = "Kaufmann, Cappe and Garivier 2012",
-    .needs = RULE_NEEDS_MOMENTS,
+    .moments = true,
     .keys = bayes_ucb_keys,
     .create = bayes_ucb_create,
-    .choose = bayes_ucb_choose,
-    .cost = bayes_ucb_cost};
+    .quantile = bayes_ucb_quantile};
 
 static const RuleOps rule_greedy = {.name = "greedy",
                                     .summary =
                                         "the arm that is best under the posterior mean: never explores",
                                     .reference = "Bastani, Bayati and Khosravi 2021",
-                                    .needs = RULE_NEEDS_MOMENTS,
-                                    .choose = rule_linear_choose,
-                                    .cost = rule_linear_index_cost};
+                                    .moments = true};
 
 /* ---- the registry and its options */
 
@@ -161,7 +139,7 @@ Status rule_check_arms(const Config *options, int arms) {
 
 /* Returns M: the draws that the rule takes at a time. */
 static int decision_rule_draws(const RuleOps *rule, const Config *options, bool closed) {
-  return (rule->needs & RULE_NEEDS_MOMENTS) && !closed ? (int)config_int(options, "rule_draws") : 1;
+  return rule->moments && !closed ? (int)config_int(options, "rule_draws") : 1;
 }
 
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
@@ -192,7 +170,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
                     likelihood_is_conjugate(setup->likelihood) && sampler_has_moments(method, true, true);
   }
   ALLOCATE_ARRAYS(memory, runs, out->arm, out->top);
-  if (ops->needs & RULE_NEEDS_MOMENTS || out->gaussian) {
+  if (ops->moments || out->gaussian) {
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);
   }
@@ -216,32 +194,30 @@ void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta
 
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                  const double *features, int *arm, int64_t *fallbacks) {
+  const RuleOps *ops = rule->ops;
   const int runs = history->runs;
-  if (rule->ops->needs & RULE_NEEDS_DRAW) rule_draw(rule, history, round, rule->theta, fallbacks);
-  if (rule->ops->needs & RULE_NEEDS_MOMENTS)
+  if (ops->moments)
     sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
                     rule->mean, rule->covariance, fallbacks);
-  if (!rule->apart) {
-    rule->ops->choose(rule, runs, choices, arms, features, arm);
-    return;
-  }
-  rule->ops->choose(rule, runs, choices, 1, features, rule->arm);
-  for (int b = 0; b < runs / arms; b++) {
+  else
+    rule_draw(rule, history, round, rule->theta, fallbacks);
+  rule_index(rule->apart ? 1 : arms, rule->sampler.d, runs, features, ops->moments ? rule->mean : rule->theta,
+             ops->quantile ? rule->covariance : NULL, ops->quantile ? ops->quantile(rule, choices) : 0,
+             rule->apart ? rule->arm : arm, rule->top);
+  for (int b = 0; b < runs / arms && rule->apart; b++) {
     const double *top = rule->top + (size_t)b * (size_t)arms;
-    int best = 0;
+    arm[b] = 0;
     for (int k = 1; k < arms; k++)
-      if (top[k] > top[best]) best = k;
-    arm[b] = best;
+      if (top[k] > top[arm[b]]) arm[b] = k;
   }
 }
 
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms) {
   const RuleOps *rule = rule_of(work->options);
-  const bool moments = rule->needs & RULE_NEEDS_MOMENTS;
   const bool closed = sampler_has_moments(method, work->components > 0, work->conjugate);
   SamplerWork drawn = *work;
   drawn.draws = fmax(work->draws, decision_rule_draws(rule, work->options, closed));
-  const double inverses = moments && closed ? fmax(work->components, 1) + work->guarded : 0;
-  return cost_round(method, &drawn) + inverses * cost_share(work->runs) * cost_gaussian(work) +
-         rule->cost(work->d, arms);
+  const double d = work->d, index = rule->quantile ? arms * (12 + 2 * d + d * d) : 2 * arms * d;
+  const double inverses = rule->moments && closed ? fmax(work->components, 1) + work->guarded : 0;
+  return cost_round(method, &drawn) + inverses * cost_share(work->runs) * cost_gaussian(work) + index;
 }

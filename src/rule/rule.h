@@ -1,6 +1,5 @@
 /* Rules: what to do with a belief. A sampler says what theta may be, a rule says which arm to play; it sees
- * the belief and the features of the arms, but neither the world nor the inside of a sampler. One registry
- * line each.
+ * the belief and the features of the arms, but neither the world nor the inside of a sampler.
  *
  * B runs in a block, K arms, run last: features[K, d, B]. */
 #pragma once
@@ -9,28 +8,15 @@
 
 typedef struct Rule Rule;
 
-/* What a rule requires of a belief: as bits, and in the words of `thompson list`. */
-#define RULE_NEEDS_LIST(ENTRY)                                                                               \
-  ENTRY(DRAW, 0, "one draw")                                                                                 \
-  ENTRY(MOMENTS, 1, "mean and covariance") /* in closed form, or of `rule_draws` draws */
-
-#define RULE_NEEDS_ENUM(name, place, word) RULE_NEEDS_##name = 1 << place,
-enum { RULE_NEEDS_LIST(RULE_NEEDS_ENUM) };
-#undef RULE_NEEDS_ENUM
-
 typedef struct {
   const char *name, *summary, *reference;
-  unsigned needs;
+  bool moments; /* needs mean and covariance, in closed form or of `rule_draws` draws; otherwise one draw */
   const ConfigKey *keys; /* own options, whose names no other rule has; ends with a NULL name; may be NULL */
   /* OPTIONAL. Returns STATUS_INPUT with one sentence if the rule cannot choose with these options. */
   Status (*create)(Rule *self);
-  /* REQUIRED. Chooses arm[B], the arm of each run, the first on ties, after `choices` earlier choices, from
-   * self->theta[d, B], a draw, or self->mean and self->covariance, whatever the rule needs; and sets
-   * self->top[B], the number that it is chosen by. */
-  void (*choose)(const Rule *self, int runs, int choices, int arms, const double *features, int *arm);
-  /* REQUIRED. Returns the floating-point operations of a choice among this many arms, like the op of a
-   * sampler (sampler.h). */
-  double (*cost)(double d, double arms);
+  /* OPTIONAL. Returns z, by which the index of an arm is E[r] + z sd[r] after `choices` earlier choices;
+   * without it the index is that of the draw or, if the rule needs moments, of the mean. */
+  double (*quantile)(const Rule *self, int choices);
 } RuleOps;
 
 enum { RULE_PROPENSITY_PART = 125 }; /* draws at a time, which bounds the memory */
@@ -51,7 +37,7 @@ struct Rule {
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
   int *arm; /* [B]: scratch */
-  double *top; /* [B]: by which arms were last chosen; with `apart` [B K], the number of each arm */
+  double *top; /* [B]: the index of the arms last chosen; with `apart` [B K], that of each arm */
 };
 
 const RuleOps *rule_method(int index); /* of the registry; NULL past the end */
@@ -73,8 +59,9 @@ Status rule_check_arms(const Config *options, int arms);
  * not known. `propensity`: rule_probabilities will be called. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    bool propensity, Rule *out);
-/* Chooses arm[B], after `choices` choices, with the streams of `round`; with `apart` here and below,
- * features[d, B K] (policy/sampling.c). The option `floor` is not applied: see rule_explore. */
+/* Chooses arm[B], the arm of each run with the largest index, the first on ties: after `choices` choices,
+ * with the streams of `round`; with `apart` here and below, features[d, B K] (policy/sampling.c). The option
+ * `floor` is not applied: see rule_explore. */
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                  const double *features, int *arm, int64_t *fallbacks);
 /* Draws theta[d, B], one for each run, from the same streams. */
