@@ -92,38 +92,21 @@ static double next_exponent(Tempered *self, const double *likelihood, double exp
   return next;
 }
 
-/* Computes rows i, i + 1, .. of z <- x + factor L z in place; the rows after them are done already. */
-enum { PROPOSE_ROWS = 4 };
-INLINE void propose_rows(int d, int i, const int rows, RealLanes at, double factor, const double *root,
-                         const double *x, double *z) {
-  Real sum[PROPOSE_ROWS], from;
-  const double *row = root + (size_t)i * (size_t)d;
-  for (int r = 0; r < rows; r++) sum[r] = (Real){0};
-  for (int k = 0; k < i; k++) {
-    real_load(at, 1, z + (size_t)k * at.lanes, &from);
-    for (int r = 0; r < rows; r++) sum[r] += row[r * d + k] * from;
-  }
-  for (int s = 0; s < rows; s++) {
-    real_load(at, 1, z + (size_t)(i + s) * at.lanes, &from);
-    for (int r = s; r < rows; r++) sum[r] += row[r * d + i + s] * from;
-  }
-  for (int r = 0; r < rows; r++) {
-    real_load(at, 1, x + (size_t)(i + r) * at.lanes, &from);
-    sum[r] = from + factor * sum[r];
-  }
-  real_store(at, rows, sum, z + (size_t)i * at.lanes);
-}
-
-/* Computes z[d, n] <- x + factor L z in place, from the last coordinates back to the first. */
+/* Computes z[d, n] <- x + factor L z in place, from the last coordinate back to the first. */
 SIMD_CLONES
 static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
                                  double *restrict z) {
-  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
-    int i = d;
-    for (; i >= PROPOSE_ROWS; i -= PROPOSE_ROWS)
-      propose_rows(d, i - PROPOSE_ROWS, PROPOSE_ROWS, at, factor, root, x, z);
-    for (; i > 0; i--) propose_rows(d, i - 1, 1, at, factor, root, x, z);
-  }
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at))
+    for (int i = d - 1; i >= 0; i--) {
+      Real sum = {0}, from;
+      for (int k = 0; k <= i; k++) {
+        real_load(at, 1, z + (size_t)k * at.lanes, &from);
+        sum += root[i * d + k] * from;
+      }
+      real_load(at, 1, x + (size_t)i * at.lanes, &from);
+      sum = from + factor * sum;
+      real_store(at, 1, &sum, z + (size_t)i * at.lanes);
+    }
 }
 
 /* Replaces particles x[d + 2, n], with their densities, by the proposals that are accepted: those whose
