@@ -17,8 +17,7 @@ Status mixture_approximation_create(Arena *memory, const Mixture *prior, int run
   ALLOCATE(memory, out->prior_precision, d * d * n);
   ALLOCATE_ARRAYS(memory, d * n, out->prior_vector, out->mode, out->image);
   ALLOCATE_ARRAYS(memory, n, out->log_scale, out->value);
-  ALLOCATE(memory, out->last_precision, d * d * cells);
-  ALLOCATE(memory, out->last_vector, d * cells);
+  ALLOCATE(memory, out->last, (d + d * d) * cells);
   return STATUS_OK;
 }
 
@@ -31,23 +30,18 @@ bool mixture_approximation_is_warm(const MixtureApproximation *self, const Histo
   return self->last_rounds > 0 && (news == 0 || news == 1);
 }
 
-/* Returns Lambda (and the next function b) of component c for the runs of `view`, as kept in the last
- * round. */
-static double *mixture_posterior_last_precision(const MixtureApproximation *self, int c,
-                                                const HistoryView *view) {
-  return self->last_precision + (size_t)(c * self->prior->d * self->prior->d) * (size_t)self->runs +
-         view->first;
-}
-static double *mixture_posterior_last_vector(const MixtureApproximation *self, int c,
-                                             const HistoryView *view) {
-  return self->last_vector + (size_t)(c * self->prior->d) * (size_t)self->runs + view->first;
+/* Returns the evidence of component c for the runs of `view`, as kept in the last round. */
+static double *mixture_approximation_last(const MixtureApproximation *self, int c, const HistoryView *view) {
+  const int rows = self->prior->d * (self->prior->d + 1);
+  return self->last + (size_t)(c * rows) * (size_t)self->runs + view->first;
 }
 
 /* Starts expectation propagation at the mode or, if each run can have at most one new click since the
  * previous round, where that round ended. */
 void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
-                                double *precision, double *vector, int64_t *fallbacks) {
-  const int d = self->prior->d, lanes = view->lanes;
+                                double *evidence, int64_t *fallbacks) {
+  const int d = self->prior->d, lanes = view->lanes, entries = d + d * d;
+  double *vector = evidence, *precision = evidence + d * lanes;
   const History rows = mixture_approximation_rows(view->history);
   const HistoryView there = {&rows, 1, view->first, lanes, NULL, NULL};
   const bool bounded = rows.likelihood->ops == &likelihood_logistic; /* so no site overshoots */
@@ -57,13 +51,10 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
   if (history_is_filtered(view->history))
     history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
   self->empty = rows.rounds == 0;
-  if (warm && !self->empty) {
-    lanes_copy(d * d, lanes, mixture_posterior_last_precision(self, c, view), self->runs, precision, lanes);
-    lanes_copy(d, lanes, mixture_posterior_last_vector(self, c, view), self->runs, vector, lanes);
-  } else {
-    memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
-    memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
-  }
+  if (warm && !self->empty)
+    lanes_copy(entries, lanes, mixture_approximation_last(self, c, view), self->runs, evidence, lanes);
+  else
+    memset(evidence, 0, (size_t)(entries * lanes) * sizeof *evidence);
   if (self->empty) {
     memset(self->value, 0, (size_t)lanes * sizeof *self->value);
     return;
@@ -91,9 +82,8 @@ void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, do
 }
 
 void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
-                                const double *precision, const double *vector) {
+                                const double *evidence) {
   const int d = self->prior->d, lanes = view->lanes;
-  lanes_copy(d * d, lanes, precision, lanes, mixture_posterior_last_precision(self, c, view), self->runs);
-  lanes_copy(d, lanes, vector, lanes, mixture_posterior_last_vector(self, c, view), self->runs);
+  lanes_copy(d + d * d, lanes, evidence, lanes, mixture_approximation_last(self, c, view), self->runs);
   self->last_rounds = mixture_approximation_rows(view->history).rounds;
 }

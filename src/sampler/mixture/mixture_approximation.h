@@ -24,7 +24,7 @@ typedef struct {
   double *log_scale; /* [n]: log s_c of what is forgotten */
   double *mode, *image; /* [d, n]: m, Lambda m */
   double *value; /* [n]: the offset (Laplace) or the log evidence (expectation propagation) */
-  double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence in the last round with a draw */
+  double *last; /* [C, d + d d, B]: evidence in the last round with a draw */
   int last_rounds; /* the number of rows at that time */
 } MixtureApproximation;
 
@@ -35,10 +35,10 @@ History mixture_approximation_rows(const History *history);
 /* Returns whether so little has changed since mixture_approximation_keep, at most one row in each run, that
  * what it kept is a good start. */
 bool mixture_approximation_is_warm(const MixtureApproximation *self, const History *history);
-/* Computes precision[d, d, lanes] and vector[d, lanes], the evidence of component c for the runs of `view`,
- * draws = 1. Leaves the component's prior in self, and what mixture_approximation_weigh needs. */
+/* Computes evidence[d + d d, lanes], first b and then Lambda of component c for the runs of `view`, draws
+ * = 1. Leaves the component's prior in self, and what mixture_approximation_weigh needs. */
 void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
-                                double *precision, double *vector, int64_t *fallbacks);
+                                double *evidence, int64_t *fallbacks);
 /* Turns log_weight[lanes] of the Gaussian evidence that was just found, which includes `constant`, into that
  * of the approximation, and computes offset[lanes]. */
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,
@@ -46,4 +46,4 @@ void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, do
 /* Keeps the evidence of component c for the runs of `view`, and the number of rows, as a start for the next
  * round. */
 void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
-                                const double *precision, const double *vector);
+                                const double *evidence);

@@ -31,7 +31,7 @@ struct MixturePosterior {
   double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
   /* For runs: */
-  double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; C = 1 if all components share them */
+  double *evidence; /* [C, d + d d, n]: first b and then Lambda; C = 1 if all components share them */
   double *weight; /* [C, n]: first the logarithms, then the cumulative sums */
   double *largest; /* [n] */
   double *offset; /* [C, n]: of an approximation */
@@ -51,7 +51,7 @@ struct MixturePosterior {
   double *forgotten_precision, *forgotten_vector; /* [d, d], [d]: of one run of a history that forgets */
   /* For several candidates: */
   Reservoir reservoir;
-  double *own_precision, *own_vector; /* [d, d, n], [d, n]: evidence of the component of each draw */
+  double *own_evidence; /* [d + d d, n]: of the component of each draw */
   double *own_offset, *log_ratio, *log_excess; /* [n] */
   double *kept; /* [d + 1, n] */
 };
@@ -107,8 +107,7 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->shrink, components);
   for (size_t c = 0; c < components; c++) state->shrink[c] = 1;
   ALLOCATE(memory, state->constant, components);
-  ALLOCATE(memory, state->precision, own * d * d * n);
-  ALLOCATE(memory, state->vector, own * d * n);
+  ALLOCATE(memory, state->evidence, own * (d + d * d) * n);
   ALLOCATE_ARRAYS(memory, components * n, state->weight, state->offset);
   ALLOCATE_ARRAYS(memory, n, state->largest, state->uniform, state->jitters, state->component);
   ALLOCATE_ARRAYS(memory, d * d * n, state->factor, state->inverse);
@@ -122,8 +121,7 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
     ALLOCATE(memory, state->forgotten_vector, d);
   }
   if (options.candidates == 1) return STATUS_OK;
-  ALLOCATE(memory, state->own_precision, d * d * n);
-  ALLOCATE(memory, state->own_vector, d * n);
+  ALLOCATE(memory, state->own_evidence, (d + d * d) * n);
   ALLOCATE_ARRAYS(memory, n, state->log_ratio, state->own_offset, state->log_excess);
   ALLOCATE(memory, state->kept, (d + 1) * n);
   return reservoir_create(memory, CHUNK_LANES, &state->reservoir);
@@ -135,20 +133,15 @@ void mixture_posterior_scale_component(MixturePosterior *state, int component, d
 
 /* ---- runs: the evidence and the weight of each component */
 
-/* Returns Lambda (and the next function b) of a component. */
-static double *mixture_posterior_precision(const MixturePosterior *state, int c) {
-  const int own = state->exact ? 0 : c;
-  return state->precision + (size_t)(own * state->prior->d * state->prior->d) * CHUNK_LANES;
-}
-static double *mixture_posterior_vector(const MixturePosterior *state, int c) {
-  const int own = state->exact ? 0 : c;
-  return state->vector + (size_t)(own * state->prior->d) * CHUNK_LANES;
+/* Returns b and Lambda of a component. */
+static double *mixture_posterior_evidence_of(const MixturePosterior *state, int c) {
+  const int d = state->prior->d, own = state->exact ? 0 : c;
+  return state->evidence + (size_t)(own * (d + d * d)) * CHUNK_LANES;
 }
 
 static void keep_approximations(MixturePosterior *state, const HistoryView *view) {
   for (int c = 0; c < state->prior->components; c++)
-    mixture_approximation_keep(&state->approximation, c, view, mixture_posterior_precision(state, c),
-                               mixture_posterior_vector(state, c));
+    mixture_approximation_keep(&state->approximation, c, view, mixture_posterior_evidence_of(state, c));
 }
 
 /* Computes share[lanes] of the next component in all weights so far, and updates their total. */
@@ -162,7 +155,7 @@ static void mixture_moments_share(bool first, int lanes, const double *restrict 
 
 /* Finds Lambda and b of the runs of `view`, which all components share. */
 static void mixture_posterior_set_evidence(MixturePosterior *state, const HistoryView *view) {
-  history_evidence(view, state->precision, state->vector);
+  history_evidence(view, state->evidence + state->prior->d * view->lanes, state->evidence);
   state->beyond = sampler_precise_find(state->precise, view);
 }
 
@@ -187,13 +180,13 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
     double *log_weight = state->weight + c * lanes;
-    double *precision = mixture_posterior_precision(state, c), *vector = mixture_posterior_vector(state, c);
+    double *evidence = mixture_posterior_evidence_of(state, c), *precision = evidence + d * lanes;
     if (state->exact) {
-      mixture_evidence_add(prior, c, lanes, precision, vector, state->factor, state->whitened);
+      mixture_evidence_add(prior, c, lanes, precision, evidence, state->factor, state->whitened);
     } else {
-      mixture_approximation_find(own, c, view, warm, precision, vector, fallbacks);
+      mixture_approximation_find(own, c, view, warm, evidence, fallbacks);
       lanes_sum((size_t)d * (size_t)d * (size_t)lanes, own->prior_precision, precision, state->factor);
-      lanes_sum((size_t)d * (size_t)lanes, own->prior_vector, vector, state->whitened);
+      lanes_sum((size_t)d * (size_t)lanes, own->prior_vector, evidence, state->whitened);
     }
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
@@ -241,20 +234,6 @@ double mixture_posterior_log_sum(int components, int stride, const double *log_e
 
 /* ---- draws */
 
-/* Picks the first component at which the cumulative weight of part r exceeds this share of its total. */
-static int pick_component(int components, int parts, int r, const double *sum, double uniform) {
-  const double below = uniform * sum[(components - 1) * parts + r];
-  int low = 0, high = components - 1;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (sum[middle * parts + r] > below)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
 /* Sets column n of to[rows, lanes] <- column r of from[rows, parts], plus plus[rows] unless that is NULL. */
 static void mixture_posterior_copy_column(int rows, int n, int lanes, const double *from, int r, int parts,
                                           const double *plus, double *to) {
@@ -269,15 +248,15 @@ static void mixture_posterior_gather_drawn(MixturePosterior *state, const Histor
   const int d = prior->d, lanes = view->lanes, parts = runs->lanes;
   for (int n = 0; n < lanes; n++) {
     const int r = (view->first + n) / view->draws - runs->first;
-    const int c = prior->components > 1
-                      ? pick_component(prior->components, parts, r, state->weight, state->uniform[n])
-                      : 0;
-    const double *precision = mixture_posterior_precision(state, c),
-                 *vector = mixture_posterior_vector(state, c);
+    const double *sum = state->weight + r, below = state->uniform[n] * sum[(prior->components - 1) * parts];
+    int c = 0; /* the first at which the cumulative weight exceeds this share of the total */
+    while (c + 1 < prior->components && !(sum[c * parts] > below)) c++;
+    const double *evidence = mixture_posterior_evidence_of(state, c);
     state->component[n] = c;
-    mixture_posterior_copy_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d,
-                                  state->factor);
-    mixture_posterior_copy_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
+    mixture_posterior_copy_column(d * d, n, lanes, evidence + d * parts, r, parts,
+                                  prior->precision + c * d * d, state->factor);
+    mixture_posterior_copy_column(d, n, lanes, evidence, r, parts, prior->information + c * d,
+                                  state->whitened);
     if (state->exact) continue;
     if (state->options.forgets) { /* adds what the run has forgotten to P_c and h_c */
       const HistoryView run = {view->history, 1, runs->first + r, 1, NULL, NULL};
@@ -289,8 +268,7 @@ static void mixture_posterior_gather_drawn(MixturePosterior *state, const Histor
       for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += forgotten_vector[i];
     }
     if (state->options.candidates == 1) continue;
-    mixture_posterior_copy_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
-    mixture_posterior_copy_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
+    mixture_posterior_copy_column(d + d * d, n, lanes, evidence, r, parts, NULL, state->own_evidence);
     state->own_offset[n] = state->offset[c * parts + r];
   }
 }
@@ -356,8 +334,8 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
   for (int j = 0; j < state->options.candidates; j++) {
     draw_candidate(state, runs, view, rng, true, j == 0, fallbacks);
     history_log_likelihood(&there, state->draw, state->log_ratio, NULL);
-    linalg_add_quadratic_lanes(d, lanes, -1, state->own_precision, state->own_vector, state->draw,
-                               state->inverse, state->log_ratio);
+    linalg_add_quadratic_lanes(d, lanes, -1, state->own_evidence + d * lanes, state->own_evidence,
+                               state->draw, state->inverse, state->log_ratio);
     lanes_add((size_t)lanes, -1, state->own_offset, state->log_ratio);
     lanes_add((size_t)lanes, 1, state->log_excess, state->log_ratio);
     rng_lanes_uniform(rng, 1, state->uniform);
