@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/history/history.h"
+#include "model/history/history_passes.h"
 #include "problem/problem.h"
 #include "study/keys.h"
 

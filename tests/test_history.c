@@ -5,7 +5,8 @@
 
 #include "core/rng.h"
 #include "levels.h"
-#include "model/history/history_kernel.h"
+#include "model/history/history_internal.h"
+#include "model/history/history_passes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -437,15 +438,15 @@ static void test_uneven(void) {
   }
 }
 
-DECLARE_LEVELS(history_kernel_sums);
+DECLARE_LEVELS(history_log_likelihood);
 
-/* Checks that every instruction level gives the deviance of clicks, up to rounding. */
+/* Checks that every instruction level gives the log likelihood of clicks, up to rounding. */
 static void test_levels(void) {
   SCRATCH_ARENA(memory);
   enum { T = 20 };
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
-  __typeof__(&history_kernel_sums)
-      const levels[] = {history_kernel_sums_v1, history_kernel_sums_v3, history_kernel_sums_v4};
+  __typeof__(&history_log_likelihood)
+      const levels[] = {history_log_likelihood_v1, history_log_likelihood_v3, history_log_likelihood_v4};
   History history;
   double phi[2 * TILE_LANES], y[TILE_LANES], z[2 * TILE_LANES], expected[TILE_LANES] = {0}, found[TILE_LANES];
   Rng rng = {.key = rng_key(7, RNG_TEST)};
@@ -457,15 +458,14 @@ static void test_levels(void) {
     for (int n = 0; n < TILE_LANES; n++) {
       const double u = phi[n] * z[n] + phi[TILE_LANES + n] * z[TILE_LANES + n];
       y[n] = (t + n) % 2;
-      expected[n] -= 2 * likelihood.ops->log_likelihood(&likelihood, y[n], u);
+      expected[n] += likelihood.ops->log_likelihood(&likelihood, y[n], u);
     }
     history_record(&history, NULL, phi, y);
   }
-  const HistoryColumn column = {&history, history_rows(&history), 0, false, TILE_LANES, TILE_LANES, NULL,
-                                NULL};
+  const HistoryView view = {&history, 1, 0, TILE_LANES, NULL, NULL};
   for (int level = 0; level < runnable_levels(); level++) {
-    levels[level](&column, z, found, NULL, NULL);
-    for (int n = 0; n < TILE_LANES; n++) CHECK_NEAR(found[n], expected[n], 1e-12 * expected[n]);
+    levels[level](&view, z, found, NULL);
+    for (int n = 0; n < TILE_LANES; n++) CHECK_NEAR(found[n], expected[n], -1e-12 * expected[n]);
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
-#include "model/history/history.h"
+#include "model/history/history_passes.h"
 #include "model/mixture/mixture.h"
 
 #define METRIC_LIST(BESIDE, EXACT, ALONE)                                                                    \

@@ -117,6 +117,15 @@ double history_observation(const History *history, int run, int l, size_t stride
   return history_reward_of(history, run, l);
 }
 
+bool history_rows_are_single(const History *history) {
+  return history->ops == &history_form_rows && history->temper == 1 && !history_rows(history)->discounted;
+}
+
+double history_excess(const HistoryView *view, int lane) {
+  const HistoryRows *rows = history_rows(view->history);
+  return 0.5 * view->history->temper * rows->excess[(view->first + lane) / view->draws];
+}
+
 History history_since(const History *history, int row) {
   History view = *history;
   ASSERT(history->ops == &history_form_rows && row >= 0 && row <= history->rounds);

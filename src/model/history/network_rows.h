@@ -1,5 +1,5 @@
 /* Passes over the rows of a history whose mean reward is a network, u = f(phi; theta): the counterpart of
- * history_passes.c, where u = phi' theta. They give the derivatives of the log likelihood with respect to
+ * history_passes.h, where u = phi' theta. They give the derivatives of the log likelihood with respect to
  * theta, which has p entries.
  *
  * The Hessian is the Gauss-Newton approximation: with J the derivatives of the outputs, J' diag(-l''(u)) J
