@@ -55,7 +55,7 @@ static void test_cases(void) {
   for (int tile = 0; tile < TILES; tile++) {
     denoiser_cases_draw(&cases, &training, false, &rng);
     for (int n = 0; n < LANES; n++) {
-      const double *u = cases.basis + n;
+      const double *u = cases.observed.basis + n;
       for (int k = 0; k < D * D; k++) {
         double dot = 0;
         for (int i = 0; i < D; i++) dot += u[(i * D + k / D) * LANES] * u[(i * D + k % D) * LANES];
@@ -63,12 +63,12 @@ static void test_cases(void) {
       }
       first += u[0] * u[0];
       for (int i = 0; i < D; i++) {
-        const double q = cases.eigenvalue[i * LANES + n], error = cases.error[i * LANES + n],
+        const double q = cases.observed.eigenvalue[i * LANES + n], error = cases.error[i * LANES + n],
                      along = cases.mean[i * LANES + n] * sqrt((1 + q) / q) * error;
         CU_ASSERT(q >= 0.999 * DENOISER_LEAST_PRECISION && q <= 1.001 * DENOISER_MOST_PRECISION);
         sum_error += error, squares += error * error, product += along, product_squares += along * along;
       }
-      equal += cases.eigenvalue[n] == cases.eigenvalue[LANES + n];
+      equal += cases.observed.eigenvalue[n] == cases.observed.eigenvalue[LANES + n];
     }
   }
   CHECK_NEAR(sum_error / (D * N), 0, 5 / sqrt(D * N));
@@ -139,21 +139,22 @@ static void expected_mean(const DenoiserNetwork *network, const double *weights,
 /* Checks D against the formula, to the rounding of floats, and C against central differences of the formula,
  * symmetrised. The network is piecewise linear, so a lane in which a unit switches within the step is off:
  * one in eight may be. */
-static void check_formula(const DenoiserNetwork *network, const double *weights, const double *basis,
-                          const double *eigenvalue, const double *vector, const double *mean,
-                          const double *covariance) {
+static void check_formula(const DenoiserNetwork *network, const double *weights, double *basis,
+                          double *eigenvalue, double *vector, const double *mean, const double *covariance) {
   static double up[MOST * LANES], moved[MOST * LANES], start[2][MOST * LANES], unused[MOST * MOST * LANES];
   const int d = network->d;
   const double step = 1e-4;
   static double slope[MOST * MOST * LANES];
-  double *workspace = fixture_new(network->start->workspace, sizeof *workspace);
+  SCRATCH_ARENA(memory);
+  void *scratch;
+  CHECK_OK(network->start->scratch(network->start, &memory, &scratch));
   int lane_fallbacks[LANES] = {0}, missed = 0;
   for (int j = 0; j < d; j++) {
     for (int side = 0; side < 2; side++) {
       memcpy(moved, vector, (size_t)(d * LANES) * sizeof *moved);
       for (int n = 0; n < LANES; n++) moved[j * LANES + n] += side ? step : -step;
-      network->start->moments(network->start, LANES, basis, eigenvalue, moved, start[side], unused,
-                              lane_fallbacks, workspace);
+      network->start->moments(network->start, &(LaneEvidence){LANES, basis, eigenvalue, moved}, start[side],
+                              unused, lane_fallbacks, scratch);
       for (int n = 0; n < LANES; n++) {
         double b[MOST], from[MOST], out[MOST];
         for (int i = 0; i < d; i++) b[i] = moved[i * LANES + n], from[i] = start[side][i * LANES + n];
@@ -167,8 +168,8 @@ static void check_formula(const DenoiserNetwork *network, const double *weights,
       }
     }
   }
-  network->start->moments(network->start, LANES, basis, eigenvalue, vector, start[0], unused, lane_fallbacks,
-                          workspace);
+  network->start->moments(network->start, &(LaneEvidence){LANES, basis, eigenvalue, vector}, start[0], unused,
+                          lane_fallbacks, scratch);
   for (int n = 0; n < LANES; n++) {
     double b[MOST], from[MOST], out[MOST];
     bool near = true;
@@ -183,20 +184,20 @@ static void check_formula(const DenoiserNetwork *network, const double *weights,
     missed += !near;
   }
   CU_ASSERT(missed <= LANES / 8);
-  free(workspace);
 }
 
 /* Checks that without the slope D is the same to the bit, and the covariance is that of the mixture. */
-static void check_mixture(const DenoiserNetwork *network, const double *basis, const double *eigenvalue,
-                          const double *vector, const double *mean, double *workspace) {
+static void check_mixture(const DenoiserNetwork *network, const LaneEvidence *at, const double *mean,
+                          void *scratch) {
+  SCRATCH_ARENA(memory);
   static double same[MOST * LANES], covariance[MOST * MOST * LANES], unused[MOST * LANES],
       expected[MOST * MOST * LANES];
   const int d = network->d;
   int lane_fallbacks[LANES] = {0};
-  denoiser_network_moments(network, false, LANES, basis, eigenvalue, vector, same, covariance, lane_fallbacks,
-                           workspace);
-  network->start->moments(network->start, LANES, basis, eigenvalue, vector, unused, expected, lane_fallbacks,
-                          workspace);
+  void *start;
+  CHECK_OK(network->start->scratch(network->start, &memory, &start));
+  denoiser_network_moments(network, false, at, same, covariance, lane_fallbacks, scratch);
+  network->start->moments(network->start, at, unused, expected, lane_fallbacks, start);
   CU_ASSERT(memcmp(same, mean, (size_t)(d * LANES) * sizeof *mean) == 0);
   CU_ASSERT(memcmp(covariance, expected, (size_t)(d * d * LANES) * sizeof *expected) == 0);
 }
@@ -227,14 +228,14 @@ static void test_network(void) {
     rng_normal(&rng, (int)count, weights);
     for (size_t i = 0; i < count; i++) weights[i] = parameters[i] = (float)(0.3 * weights[i]);
     network.parameters = parameters;
-    double *workspace = fixture_new(denoiser_network_workspace(&network), sizeof *workspace);
+    const LaneEvidence at = {LANES, basis, eigenvalue, vector};
+    void *scratch;
+    CHECK_OK(denoiser_network_scratch(&memory, &network, &scratch));
     random_evidence(d, 8004, basis, eigenvalue, vector);
-    denoiser_network_moments(&network, true, LANES, basis, eigenvalue, vector, mean, covariance,
-                             lane_fallbacks, workspace);
+    denoiser_network_moments(&network, true, &at, mean, covariance, lane_fallbacks, scratch);
     for (int n = 0; n < LANES; n++) CU_ASSERT_EQUAL(lane_fallbacks[n], 0);
     check_formula(&network, weights, basis, eigenvalue, vector, mean, covariance);
-    check_mixture(&network, basis, eigenvalue, vector, mean, workspace);
-    free(workspace);
+    check_mixture(&network, &at, mean, scratch);
   }
 }
 
@@ -261,17 +262,17 @@ static void test_beyond(void) {
   rng_normal(&rng, count, weights);
   for (int i = 0; i < count; i++) parameters[i] = (float)weights[i];
   network.parameters = parameters;
-  double *workspace = fixture_new(denoiser_network_workspace(&network), sizeof *workspace);
-  denoiser_network_moments(&network, true, 3, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
-                           workspace);
+  void *scratch;
+  CHECK_OK(denoiser_network_scratch(&memory, &network, &scratch));
+  denoiser_network_moments(&network, true, &(LaneEvidence){3, basis, eigenvalue, vector}, mean, covariance,
+                           lane_fallbacks, scratch);
   CU_ASSERT(lane_fallbacks[0] == 0 && lane_fallbacks[1] == 1 && lane_fallbacks[2] == 0);
   CHECK_NEAR(mean[1], 1, 1e-3);
   CHECK_NEAR(covariance[1] * 2e9, 1, 1e-3);
   double first_mean = mean[0];
-  denoiser_network_moments(&network, true, 1, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
-                           workspace);
+  denoiser_network_moments(&network, true, &(LaneEvidence){1, basis, eigenvalue, vector}, mean, covariance,
+                           lane_fallbacks, scratch);
   CU_ASSERT(first_mean == mean[0]);
-  free(workspace);
 }
 
 enum { SHARES_D = 2 };
@@ -279,15 +280,14 @@ typedef struct {
   double mean[SHARES_D * LANES], covariance[SHARES_D * SHARES_D * LANES];
 } SharedMoments;
 
-static SharedMoments moments_with(DenoiserNetwork *network, const double *share, const double *basis,
-                                  const double *eigenvalue, const double *vector) {
+static SharedMoments moments_with(DenoiserNetwork *network, const double *share, const LaneEvidence *at) {
+  SCRATCH_ARENA(memory);
   SharedMoments out;
+  void *scratch;
   int lane_fallbacks[LANES] = {0};
-  double *workspace = fixture_new(denoiser_network_workspace(network), sizeof *workspace);
+  CHECK_OK(denoiser_network_scratch(&memory, network, &scratch));
   memcpy(network->share, share, sizeof network->share);
-  denoiser_network_moments(network, true, LANES, basis, eigenvalue, vector, out.mean, out.covariance,
-                           lane_fallbacks, workspace);
-  free(workspace);
+  denoiser_network_moments(network, true, at, out.mean, out.covariance, lane_fallbacks, scratch);
   return out;
 }
 
@@ -322,29 +322,29 @@ static void test_shares(void) {
   for (size_t i = 0; i < count; i++) parameters[i] = (float)(0.3 * weights[i]);
   network.parameters = parameters;
   random_evidence(D, 8009, basis, eigenvalue, vector);
-  const SharedMoments whole = moments_with(&network, all, basis, eigenvalue, vector),
-                      without = moments_with(&network, none, basis, eigenvalue, vector),
-                      middle = moments_with(&network, half, basis, eigenvalue, vector);
+  const LaneEvidence at = {LANES, basis, eigenvalue, vector};
+  const SharedMoments whole = moments_with(&network, all, &at), without = moments_with(&network, none, &at),
+                      middle = moments_with(&network, half, &at);
   SharedMoments closed;
   int lane_fallbacks[LANES] = {0};
-  double *workspace = fixture_new(start.workspace, sizeof *workspace);
-  start.moments(&start, LANES, basis, eigenvalue, vector, closed.mean, closed.covariance, lane_fallbacks,
-                workspace);
+  void *scratch;
+  CHECK_OK(start.scratch(&start, &memory, &scratch));
+  start.moments(&start, &at, closed.mean, closed.covariance, lane_fallbacks, scratch);
   CU_ASSERT(memcmp(&closed, &without, sizeof closed) == 0);
   for (int k = 0; k < D * LANES; k++) CHECK_NEAR(middle.mean[k], (whole.mean[k] + without.mean[k]) / 2, 1e-9);
   for (int k = 0; k < D * D * LANES; k++)
     CHECK_NEAR(middle.covariance[k], (whole.covariance[k] + without.covariance[k]) / 2, 1e-9);
   /* log det(I + M) at the end of the first bin is half-way between the middles of the first two. */
   for (int k = 0; k < D * LANES; k++) eigenvalue[k] = expm1(log1p(DENOISER_MOST_PRECISION) / DENOISER_BINS);
-  const SharedMoments between = moments_with(&network, rising, basis, eigenvalue, vector),
-                      halved = moments_with(&network, half, basis, eigenvalue, vector);
+  const SharedMoments between = moments_with(&network, rising, &at),
+                      halved = moments_with(&network, half, &at);
   for (int k = 0; k < D * LANES; k++) CHECK_NEAR(between.mean[k], halved.mean[k], 1e-9);
   CHECK_OK(denoiser_choose_shares(&fit, &training, &network));
   for (int k = 0; k < DENOISER_BINS; k++) CHECK_NEAR(network.share[k], 0, 0.02);
   CHECK_OK(denoiser_train(&fit, &training, &network, parameters));
   CHECK_OK(denoiser_choose_shares(&fit, &training, &network));
   CU_ASSERT(network.share[1] > 0.7 && network.share[1] <= 1);
-  free(workspace), free(weights), free(parameters), free(samples.theta);
+  free(weights), free(parameters), free(samples.theta);
 }
 
 /* Checks that what is learned from samples of a mixture is close to its closed form: over new cases the mean
@@ -366,25 +366,24 @@ static void test_learned_mixture(void) {
   CHECK_OK(denoiser_mixture_create(&memory, &cross, true, &exact));
   CHECK_OK(training_samples_create(&memory, &fit, true, &samples, &training));
   CHECK_OK(denoiser_cases_create(&memory, 2, &cases));
-  double *workspace = fixture_new(exact.workspace + prior.denoiser->workspace, sizeof *workspace);
+  void *exactly, *scratch;
+  CHECK_OK(exact.scratch(&exact, &memory, &exactly));
+  CHECK_OK(prior.denoiser->scratch(prior.denoiser, &memory, &scratch));
+  const LaneEvidence *at = &cases.observed;
   double excess = 0, signal = 0, vector[2 * LANES], right[2 * LANES], learned[2 * LANES],
          covariance[4 * LANES], difference[2 * LANES];
   int lane_fallbacks[LANES] = {0};
   Rng rng = fixture_rng(0, 8006);
   for (int tile = 0; tile < TILES; tile++) {
     denoiser_cases_draw(&cases, &training, true, &rng);
-    for (int k = 0; k < 2 * LANES; k++) difference[k] = (1 + cases.eigenvalue[k]) * cases.mean[k];
-    linalg_multiply_lanes(2, LANES, cases.basis, difference, vector);
-    exact.moments(&exact, LANES, cases.basis, cases.eigenvalue, vector, right, covariance, lane_fallbacks,
-                  workspace);
-    prior.denoiser->moments(prior.denoiser, LANES, cases.basis, cases.eigenvalue, vector, learned, covariance,
-                            lane_fallbacks, workspace);
+    exact.moments(&exact, at, right, covariance, lane_fallbacks, exactly);
+    prior.denoiser->moments(prior.denoiser, at, learned, covariance, lane_fallbacks, scratch);
     for (int k = 0; k < 2 * LANES; k++) learned[k] -= right[k];
-    linalg_multiply_transposed_lanes(2, LANES, cases.basis, learned, difference);
-    linalg_multiply_transposed_lanes(2, LANES, cases.basis, right, vector);
+    linalg_multiply_transposed_lanes(2, LANES, cases.observed.basis, learned, difference);
+    linalg_multiply_transposed_lanes(2, LANES, cases.observed.basis, right, vector);
     for (int k = 0; k < 2 * LANES; k++) {
-      excess += (1 + cases.eigenvalue[k]) * pow(difference[k], 2) / (2 * LANES * TILES);
-      signal += (1 + cases.eigenvalue[k]) * pow(vector[k] - cases.mean[k], 2) / (2 * LANES * TILES);
+      excess += (1 + cases.observed.eigenvalue[k]) * pow(difference[k], 2) / (2 * LANES * TILES);
+      signal += (1 + cases.observed.eigenvalue[k]) * pow(vector[k] - cases.mean[k], 2) / (2 * LANES * TILES);
     }
   }
   CU_ASSERT(excess < 0.0018 && signal > 0.08);
@@ -397,7 +396,6 @@ static void test_learned_mixture(void) {
   CHECK_NEAR(count, 32768, 0);
   CHECK_NEAR(claimed / error, 1, 0.04);
   CHECK_NEAR(agreement / sum, 1, 0.1);
-  free(workspace);
   free(samples.theta);
 }
 

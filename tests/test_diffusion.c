@@ -207,7 +207,7 @@ static double *fit_parts(const PriorFit *fit, const Samples *samples) {
   int count = prior_diffusion.parts(fit);
   double *parts = doubles((size_t)count * size);
   for (int i = count - 1; i >= 0; i--)
-    CHECK_OK(prior_diffusion.fit_part(fit, samples, i, parts + (size_t)i * size));
+    CHECK_OK(prior_diffusion.fit_part(fit, &(FitSource){.samples = samples}, i, parts + (size_t)i * size));
   return parts;
 }
 
@@ -219,17 +219,17 @@ static void test_parts_repeat(void) {
   Samples samples = draw_samples(2, 300, true);
   size_t size = part_size(&fit, 2), used = TRAINING_GROUP * training_stage_values(&fit, 2) * sizeof(double);
   double *all = fit_parts(&fit, &samples), *again = doubles(size);
-  CHECK_OK(prior_diffusion.fit_part(&fit, &samples, GROUP, again));
+  CHECK_OK(prior_diffusion.fit_part(&fit, &(FitSource){.samples = &samples}, GROUP, again));
   CU_ASSERT(!memcmp(all + GROUP * size, again, used));
   CU_ASSERT(memcmp(all + (GROUP - 1) * size, again, used) != 0);
-  CHECK_OK(prior_diffusion.fit_part(&other, &samples, GROUP, again));
+  CHECK_OK(prior_diffusion.fit_part(&other, &(FitSource){.samples = &samples}, GROUP, again));
   CU_ASSERT(memcmp(all + GROUP * size, again, used) != 0);
   free(all), free(again), free(samples.theta);
 }
 
 static Prior assembled(Arena *memory, const PriorFit *fit, const Samples *samples, const double *parts) {
   Prior prior = {.memory = memory, .ops = &prior_diffusion, .d = samples->d};
-  CHECK_OK(prior_diffusion.assemble(&prior, fit, samples, parts));
+  CHECK_OK(prior_diffusion.assemble(&prior, fit, &(FitSource){.samples = samples}, parts));
   return prior;
 }
 

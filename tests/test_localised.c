@@ -11,15 +11,17 @@
 enum { MOST = 5 * 5 * DENOISER_LANES };
 
 /* Computes the moments of p(z | b, M) of n lanes, decomposing M[d, d, n] here. */
-static void moments_at(const Denoiser *denoiser, int lanes, const double *precision, const double *vector,
+static void moments_at(const Denoiser *denoiser, int lanes, const double *precision, double *vector,
                        double *mean, double *covariance) {
+  SCRATCH_ARENA(memory);
   static double basis[MOST], eigenvalue[MOST];
   int lane_fallbacks[DENOISER_LANES] = {0};
-  double *workspace = fixture_new(denoiser->workspace, sizeof *workspace);
+  const LaneEvidence at = {lanes, basis, eigenvalue, vector};
+  void *scratch;
+  CHECK_OK(denoiser->scratch(denoiser, &memory, &scratch));
   linalg_eigen_lanes(denoiser->d, lanes, precision, basis, eigenvalue);
-  denoiser->moments(denoiser, lanes, basis, eigenvalue, vector, mean, covariance, lane_fallbacks, workspace);
+  denoiser->moments(denoiser, &at, mean, covariance, lane_fallbacks, scratch);
   for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(lane_fallbacks[n], 0);
-  free(workspace);
 }
 
 /* Draws precision[d, d, n], the product of a random matrix and its transpose, and vector[d, n]. */
@@ -337,18 +339,24 @@ static void test_refusals(void) {
 
 /* Returns the moments of a denoiser that diverges: its mean is clipped, which is counted at every
  * evaluation. */
-static void far_moments(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                        const double *vector, double *mean, double *covariance, int *lane_fallbacks,
-                        double *workspace) {
-  (void)self, (void)basis, (void)eigenvalue, (void)vector, (void)lane_fallbacks, (void)workspace;
-  for (int n = 0; n < lanes; n++) mean[n] = n == 0 ? NAN : n == 1 ? -1e6 : 1, covariance[n] = -1;
+static void far_moments(const Denoiser *self, const LaneEvidence *at, double *mean, double *covariance,
+                        int *lane_fallbacks, void *scratch) {
+  (void)self, (void)lane_fallbacks, (void)scratch;
+  for (int n = 0; n < at->lanes; n++) mean[n] = n == 0 ? NAN : n == 1 ? -1e6 : 1, covariance[n] = -1;
+}
+
+static Status far_scratch(const Denoiser *self, Arena *memory, void **out) {
+  (void)self, (void)memory;
+  *out = NULL;
+  return STATUS_OK;
 }
 
 static void test_guard(void) {
   SCRATCH_ARENA(memory);
-  const double zero = 0, one = 1, basis[3] = {1, 1, 1}, eigenvalue[3] = {0};
-  const Denoiser far = {.d = 1, .shift = &zero, .scale = &one, .workspace = 1, .moments = far_moments};
-  double vector[3] = {0}, z[3];
+  double zero = 0, one = 1, basis[3] = {1, 1, 1}, eigenvalue[3] = {0}, vector[3] = {0}, z[3];
+  const Denoiser far = {
+      .d = 1, .shift = &zero, .scale = &one, .scratch = far_scratch, .moments = far_moments};
+  const LaneEvidence at = {3, basis, eigenvalue, vector};
   int lane_fallbacks[3] = {0};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 3};
   Localisation walk;
@@ -357,7 +365,7 @@ static void test_guard(void) {
   CHECK_NEAR(walk.precision[1], 0.1, 1e-16);
   CHECK_NEAR(walk.precision[3], pow(10, 1.0 / 3), 1e-14);
   CHECK_NEAR(walk.precision[4], 10, 0);
-  denoiser_localisation_draw(&walk, 3, basis, eigenvalue, vector, &rng, z, lane_fallbacks);
+  denoiser_localisation_draw(&walk, &at, &rng, z, lane_fallbacks);
   CU_ASSERT(z[0] == 0 && z[1] == -100 && z[2] == 1);
   CU_ASSERT(lane_fallbacks[0] == 5 && lane_fallbacks[1] == 5 && lane_fallbacks[2] == 0);
 }

@@ -324,7 +324,7 @@ static Status fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fi
   Prior mixture;
   Samples samples;
   const FitSource source = {.logs = logs};
-  if (family->fit_logs_part) return fit_source_whole(memory, &source, family, fit, out);
+  if (family->able & PRIOR_LOGS) return fit_source_whole(memory, &source, family, fit, out);
   TRY(fit_source_whole(&scratch, &source, logs_family(family), fit, &mixture));
   TRY(logs_draws(&scratch, logs, fit, mixture.mixture, mixture.noise, &samples));
   TRY(prior_fit(memory, family, fit, &samples, out));

@@ -173,13 +173,13 @@ static void check_parts(const Prior *prior, const PriorFit *fit, const Samples *
   double *parts = golden_array((size_t)count * size);
   for (int part = count - 1; part >= 0; part--) {
     double *out = golden_array(size);
-    CHECK_OK(family->fit_part(fit, samples, part, out));
+    CHECK_OK(family->fit_part(fit, &(FitSource){.samples = samples}, part, out));
     memcpy(parts + (size_t)part * size, out, size * sizeof *out);
     free(out);
   }
   SCRATCH_ARENA(memory);
   Prior assembled = {.memory = &memory, .ops = family, .d = samples->d};
-  CHECK_OK(family->assemble(&assembled, fit, samples, parts));
+  CHECK_OK(family->assemble(&assembled, fit, &(FitSource){.samples = samples}, parts));
   check_same(prior, &assembled);
   free(parts);
 }

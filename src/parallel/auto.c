@@ -85,7 +85,7 @@ static Status auto_broadcast_draws(Arena *memory, const AutoJob *job, const Prio
 static Status auto_fit_across_ranks(Arena *memory, const AutoJob *job, int candidate, Learnt *from,
                                     Prior *out) {
   const PriorOps *family = prior_find(candidates[candidate].family);
-  const bool from_logs = from->logs && family->fit_logs_part;
+  const bool from_logs = from->logs && family->able & PRIOR_LOGS;
   const int d = from->logs ? from->logs->d : from->samples->d;
   const PriorFit settled = study_candidates_fit(job->fit, candidate, d);
   Prior mixture;
@@ -106,8 +106,7 @@ static Status auto_hold_out_tasks(Arena *memory, const AutoJob *job, int held, i
                                   Samples *samples, Logs *tasks, Logs *logs) {
   SCRATCH_ARENA(scratch);
   const FitSource *all = &job->source;
-  const int d = all->logs ? all->logs->d : all->samples->d,
-            n = all->logs ? all->logs->tasks : all->samples->n;
+  const int d = fit_source_dimension(all), n = all->logs ? all->logs->tasks : all->samples->n;
   const int again = (repeats - 1) * held;
   int *order; /* those held out, `repeats` times, then the rest */
   ALLOCATE(&scratch, order, again + n);

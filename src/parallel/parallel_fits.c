@@ -15,8 +15,8 @@ static Status parallel_fits_take_shared_parts(Counters *counters, int count, Fit
     Fit *fit = fits;
     while (next >= fit->parts) next -= fit++->parts;
     const double start = clock_cpu();
-    TRY(fit_source_part(&fit->source, fit->family, fit->fit, (int)next,
-                        fit->values + (size_t)next * fit->part_size));
+    TRY(fit->family->fit_part(fit->fit, &fit->source, (int)next,
+                              fit->values + (size_t)next * fit->part_size));
     fit->seconds += clock_cpu() - start;
   }
   return STATUS_OK;
@@ -27,7 +27,7 @@ Status parallel_fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void)
   for (int f = 0; f < count && status == STATUS_OK; f++) {
     Fit *fit = &fits[f];
     fit->parts = prior_parts(fit->family, fit->fit);
-    fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
+    fit->part_size = fit->family->part_size(fit->fit, fit_source_dimension(&fit->source));
     status =
         arena_new(memory, (void **)&fit->values, (size_t)fit->parts * fit->part_size, sizeof *fit->values);
   }

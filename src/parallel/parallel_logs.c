@@ -290,7 +290,7 @@ Status parallel_logs_learn(Arena *memory, const PriorOps *family, const PriorFit
   TRY(ranks_learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
   learned->iterations = self.state.iterations;
   *out = self.prior;
-  if (!family->fit_logs_part) {
+  if (!(family->able & PRIOR_LOGS)) {
     SCRATCH_ARENA(scratch);
     Samples samples;
     TRY(parallel_agree(logs_draws(&scratch, &sample, fit, &mixture, noise, &samples)));

@@ -151,22 +151,22 @@ static void regret_floor_denoised_means(RegretFloor *self, int first) {
   enum { LANES = DENOISER_LANES };
   const Denoiser *denoiser = self->prior.denoiser;
   const int d = self->d, runs = self->runs;
-  const size_t values = (size_t)d * LANES;
-  double *eigenvalue = self->work + denoiser->workspace, *vector = eigenvalue + values,
-         *mean = vector + values, *covariance = mean + values;
+  double *covariance = self->denoised + d * LANES;
   int fallbacks[LANES] = {0};
   for (int i = 0; i < d; i++)
     for (int n = 0; n < LANES; n++) {
       const int b = first + n < runs ? first + n : runs - 1;
       const double scale = denoiser->scale[i], precision = self->precision[b];
-      eigenvalue[i * LANES + n] = scale * scale * precision;
-      vector[i * LANES + n] = scale * (self->vector[i * runs + b] - precision * denoiser->shift[i]);
+      self->evidence.eigenvalue[i * LANES + n] = scale * scale * precision;
+      self->evidence.vector[i * LANES + n] =
+          scale * (self->vector[i * runs + b] - precision * denoiser->shift[i]);
     }
-  denoiser->moments(denoiser, LANES, self->basis, eigenvalue, vector, mean,
-                    self->prior.mixture ? NULL : covariance, fallbacks, self->work);
+  denoiser->moments(denoiser, &self->evidence, self->denoised, self->prior.mixture ? NULL : covariance,
+                    fallbacks, self->scratch);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < LANES && first + n < runs; n++)
-      self->mean[i * runs + first + n] = denoiser->shift[i] + denoiser->scale[i] * mean[i * LANES + n];
+      self->mean[i * runs + first + n] =
+          denoiser->shift[i] + denoiser->scale[i] * self->denoised[i * LANES + n];
 }
 
 /* ---- the oracle */
@@ -188,12 +188,10 @@ Status regret_floor_create(Arena *memory, const Problem *problem, const Task *ta
   }
   TRY(problem_exact_prior(memory, problem, &chain, &out->prior));
   if (!out->prior.denoiser) return study_planar_mean_create(memory, &out->prior, &out->plane);
-  /* For a call of the denoiser: its workspace, then eigenvalues, vector and mean of z, and the covariance. */
-  ALLOCATE(memory, out->work, out->prior.denoiser->workspace + (3 + d) * d * lanes);
-  ALLOCATE(memory, out->basis, d * d * lanes);
-  for (size_t i = 0; i < d; i++)
-    for (size_t n = 0; n < lanes; n++) out->basis[(i * d + i) * lanes + n] = 1;
-  return STATUS_OK;
+  ALLOCATE(memory, out->denoised, (1 + d) * d * lanes);
+  TRY(denoiser_evidence_create(memory, problem->d, &out->evidence));
+  denoiser_evidence_clear(problem->d, DENOISER_LANES, &out->evidence);
+  return out->prior.denoiser->scratch(out->prior.denoiser, memory, &out->scratch);
 }
 
 double regret_floor_cost(const Problem *problem, double rounds) {

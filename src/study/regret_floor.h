@@ -30,7 +30,9 @@ typedef struct {
   double *precision, *vector; /* [B], [d, B]: what the oracle has learned */
   double *longest; /* [B], r^2 in the current round */
   double *mean, *noise; /* [d, B] */
-  double *basis, *work; /* for the prior's denoiser */
+  LaneEvidence evidence; /* for the prior's denoiser */
+  double *denoised; /* [d, n], then [d, d, n]: mean and covariance of z */
+  void *scratch;
   int *arm; /* [B] */
 } RegretFloor;
 

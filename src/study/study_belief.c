@@ -2,7 +2,6 @@
 
 #include "model/prior/fit_keys.h"
 #include "model/prior/logs_fit.h"
-#include "model/prior/prior_beside.h"
 #include "model/prior/prior_wide.h"
 #include "model/prior/training_samples.h"
 #include "policy/policy.h"
@@ -94,7 +93,7 @@ static LearnedFrom study_belief_learned_from(const Config *setting) {
 
 /* Returns whether the family of a fitted belief can be fitted to the logs directly. */
 static bool study_belief_takes_logs(const Belief *belief) {
-  return belief->family->fit_logs_part || belief->family == &prior_auto;
+  return belief->family->able & PRIOR_LOGS || belief->family == &prior_auto;
 }
 
 Status study_belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,

@@ -47,7 +47,7 @@ static double seconds_of_gradients(const NetworkShape *shape, int batch, int cal
 static double seconds_of_fit(PriorFit fit, const Samples *samples, int steps) {
   fit.steps = steps;
   double *part = malloc(prior_denoiser.part_size(&fit, samples->d) * sizeof *part), start = clock_cpu();
-  if (!part || prior_denoiser.fit_part(&fit, samples, 0, part)) abort();
+  if (!part || prior_denoiser.fit_part(&fit, &(FitSource){.samples = samples}, 0, part)) abort();
   free(part);
   return clock_cpu() - start;
 }

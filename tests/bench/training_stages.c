@@ -42,7 +42,8 @@ int main(int argc, char **argv) {
   for (int i = 8; i < argc; i++) {
     double before = simd_peak_float(), start = clock_cpu();
     const int stage = atoi(argv[i]) - 1;
-    if (prior_diffusion.fit_part(&fit, &samples, stage / TRAINING_GROUP, part)) return 1;
+    if (prior_diffusion.fit_part(&fit, &(FitSource){.samples = &samples}, stage / TRAINING_GROUP, part))
+      return 1;
     double seconds = (clock_cpu() - start) / TRAINING_GROUP;
     const double *values = part + (size_t)(stage % TRAINING_GROUP) * count;
     printf("%s %.6g %.6g %.9g %d %d %d", argv[i], seconds, (before + simd_peak_float()) / 2,

@@ -10,25 +10,33 @@
 
 enum { DENOISER_LANES = 64 }; /* most lanes of one call */
 
+/* Evidence (b, M) of n <= DENOISER_LANES lanes, lane last, with M = U diag(q) U' and q >= 0. */
+typedef struct {
+  int lanes;
+  double *basis, *eigenvalue, *vector; /* [d, d, n], [d, n], [d, n]: U, q, b */
+} LaneEvidence;
+
 typedef struct Denoiser Denoiser;
+/* Computes mean[d, n] = D and covariance[d, d, n] = C, symmetric but possibly with negative eigenvalues. If M
+ * is beyond what the denoiser was trained for, lane_fallbacks[n] is raised by one. The result for a lane does
+ * not depend on the other lanes. `scratch` comes from self->scratch. */
+typedef void DenoiserMoments(const Denoiser *self, const LaneEvidence *at, double *mean, double *covariance,
+                             int *lane_fallbacks, void *scratch);
 struct Denoiser {
   int d;
-  const double *shift, *scale; /* [d] */
-  size_t workspace; /* doubles of scratch that a call needs */
+  double *shift, *scale; /* [d] */
   const void *state; /* of the owner */
-  /* n <= DENOISER_LANES lanes, lane last, M = U diag(q) U': mean[d, n] = D, covariance[d, d, n] = C,
-   * symmetric but possibly with negative eigenvalues, from basis[d, d, n] = U, eigenvalue[d, n] = q >= 0,
-   * vector[d, n] = b. If M is beyond what the denoiser was trained for, lane_fallbacks[n] is raised by one.
-   * The result for a lane does not depend on the other lanes. */
-  void (*moments)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                  const double *vector, double *mean, double *covariance, int *lane_fallbacks,
-                  double *workspace);
+  Status (*scratch)(const Denoiser *self, Arena *memory, void **out); /* creates what a call works in */
+  DenoiserMoments *moments;
   /* OPTIONAL. The same at a lower cost, but with the covariance under the mixture that the denoiser corrects
    * instead of C. */
-  void (*moments_from_mixture)(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
-                               const double *vector, double *mean, double *covariance, int *lane_fallbacks,
-                               double *workspace);
+  DenoiserMoments *moments_from_mixture;
 };
+
+/* Creates evidence with room for DENOISER_LANES lanes (denoiser_localisation.c). */
+Status denoiser_evidence_create(Arena *memory, int d, LaneEvidence *out);
+/* Sets no evidence for this many lanes: U = I, q = 0 and b = 0. */
+void denoiser_evidence_clear(int d, int lanes, LaneEvidence *out);
 
 /* Creates a denoiser with shift 0 and scale 1, which has no moments yet (denoiser_hypercube.c). */
 Status denoiser_standard(Arena *memory, int d, Denoiser *out);

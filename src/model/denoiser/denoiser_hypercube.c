@@ -15,7 +15,7 @@
 /* n lanes, lane last. */
 typedef struct {
   int d, lanes;
-  const double *precision; /* [d, d, n]: M */
+  double *precision; /* [d, d, n]: M */
   double *top; /* [n]: the largest log weight */
   /* For k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [vertex_sums(k), n], for x_k = 1
    * and for x_k = -1. */
@@ -103,43 +103,46 @@ static void finish_vertices(int d, int lanes, const double *restrict sums, doubl
   }
 }
 
-static void hypercube_moments(const Denoiser *denoiser, int lanes, const double *basis,
-                              const double *eigenvalue, const double *vector, double *mean,
-                              double *covariance, int *lane_fallbacks, double *workspace) {
-  const int d = denoiser->d;
-  const size_t row = (size_t)lanes;
-  Tree tree = {.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
-  double *next = tree.top + lanes;
-  (void)lane_fallbacks;
-  for (int k = 0; k <= d; k++) {
-    tree.at[k] = next;
-    tree.sums[k][0] = tree.at[k] + (k + 1) * lanes;
-    tree.sums[k][1] = tree.sums[k][0] + vertex_sums(k) * lanes;
-    next = tree.sums[k][1] + vertex_sums(k) * lanes;
+static Status hypercube_scratch(const Denoiser *denoiser, Arena *memory, void **out) {
+  const size_t d = (size_t)denoiser->d;
+  Tree *tree;
+  ALLOCATE(memory, tree, 1);
+  ALLOCATE(memory, tree->precision, d * d * DENOISER_LANES);
+  ALLOCATE(memory, tree->top, DENOISER_LANES);
+  for (int k = 0; k <= denoiser->d; k++) {
+    ALLOCATE(memory, tree->at[k], (k + 1) * DENOISER_LANES);
+    ALLOCATE_ARRAYS(memory, vertex_sums(k) * DENOISER_LANES, tree->sums[k][0], tree->sums[k][1]);
   }
-  linalg_spectral_lanes(d, lanes, basis, eigenvalue, workspace);
-  memset(tree.at[d], 0, row * sizeof *workspace);
-  memcpy(tree.at[d] + row, vector, (size_t)d * row * sizeof *workspace);
-  for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;
-  denoiser_walk_vertices(&tree, d, NULL);
-  denoiser_walk_vertices(&tree, d, tree.sums[d][0]);
-  finish_vertices(d, lanes, tree.sums[d][0], mean, covariance);
+  *out = tree;
+  return STATUS_OK;
+}
+
+static void hypercube_moments(const Denoiser *denoiser, const LaneEvidence *at, double *mean,
+                              double *covariance, int *lane_fallbacks, void *scratch) {
+  Tree *tree = scratch;
+  const int d = tree->d = denoiser->d, lanes = tree->lanes = at->lanes;
+  const size_t row = (size_t)lanes;
+  (void)lane_fallbacks;
+  linalg_spectral_lanes(d, lanes, at->basis, at->eigenvalue, tree->precision);
+  memset(tree->at[d], 0, row * sizeof *mean);
+  memcpy(tree->at[d] + row, at->vector, (size_t)d * row * sizeof *mean);
+  for (int n = 0; n < lanes; n++) tree->top[n] = -INFINITY;
+  denoiser_walk_vertices(tree, d, NULL);
+  denoiser_walk_vertices(tree, d, tree->sums[d][0]);
+  finish_vertices(d, lanes, tree->sums[d][0], mean, covariance);
 }
 
 Status denoiser_standard(Arena *memory, int d, Denoiser *out) {
-  double *shift, *scale;
-  ALLOCATE_ARRAYS(memory, d, shift, scale);
-  for (int i = 0; i < d; i++) scale[i] = 1;
-  *out = (Denoiser){.d = d, .shift = shift, .scale = scale};
+  *out = (Denoiser){.d = d};
+  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
+  for (int i = 0; i < d; i++) out->scale[i] = 1;
   return STATUS_OK;
 }
 
 Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out) {
   ASSERT(d <= DENOISER_MOST_VERTICES);
   TRY(denoiser_standard(memory, d, out));
-  int rows = d * d + 1; /* of the tree and its precision */
-  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * vertex_sums(k);
-  out->workspace = (size_t)rows * DENOISER_LANES;
+  out->scratch = hypercube_scratch;
   out->moments = hypercube_moments;
   return STATUS_OK;
 }

@@ -22,27 +22,34 @@ Status denoiser_localisation_create(Arena *memory, const Denoiser *denoiser, boo
   denoiser_localisation_precisions(steps, first, last, out->precision);
   ALLOCATE_ARRAYS(memory, vector, out->mean, out->variance, out->eigenvalue, out->normal, out->moved);
   ALLOCATE_ARRAYS(memory, matrix, out->axes, out->covariance);
-  ALLOCATE(memory, out->workspace, denoiser->workspace);
+  return denoiser->scratch(denoiser, memory, &out->scratch);
+}
+
+Status denoiser_evidence_create(Arena *memory, int d, LaneEvidence *out) {
+  const size_t vector = (size_t)d * DENOISER_LANES;
+  *out = (LaneEvidence){.lanes = 0};
+  ALLOCATE(memory, out->basis, (size_t)d * vector);
+  ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->vector);
   return STATUS_OK;
 }
 
-void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector) {
+void denoiser_evidence_clear(int d, int lanes, LaneEvidence *out) {
   const size_t row = (size_t)lanes, column = (size_t)d * row;
-  memset(vector, 0, column * sizeof *vector);
-  memset(eigenvalue, 0, column * sizeof *eigenvalue);
-  memset(basis, 0, (size_t)d * column * sizeof *basis);
+  out->lanes = lanes;
+  memset(out->vector, 0, column * sizeof *out->vector);
+  memset(out->eigenvalue, 0, column * sizeof *out->eigenvalue);
+  memset(out->basis, 0, (size_t)d * column * sizeof *out->basis);
   for (size_t i = 0; i < (size_t)d; i++)
-    for (size_t n = 0; n < row; n++) basis[i * (column + row) + n] = 1;
+    for (size_t n = 0; n < row; n++) out->basis[i * (column + row) + n] = 1;
 }
 
-void denoiser_localisation_moments(Localisation *self, int k, int lanes, const double *basis,
-                                   const double *eigenvalue, const double *vector, int *lane_fallbacks) {
+void denoiser_localisation_moments(Localisation *self, int k, const LaneEvidence *at, int *lane_fallbacks) {
   const Denoiser *denoiser = self->denoiser;
-  const int d = denoiser->d;
-  for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = eigenvalue[i] + self->precision[k];
-  (self->from_mixture ? denoiser->moments_from_mixture
-                      : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
-                                           self->covariance, lane_fallbacks, self->workspace);
+  const int d = denoiser->d, lanes = at->lanes;
+  const LaneEvidence now = {lanes, at->basis, self->eigenvalue, at->vector};
+  DenoiserMoments *moments = self->from_mixture ? denoiser->moments_from_mixture : denoiser->moments;
+  for (int i = 0; i < d * lanes; i++) now.eigenvalue[i] = at->eigenvalue[i] + self->precision[k];
+  moments(denoiser, &now, self->mean, self->covariance, lane_fallbacks, self->scratch);
   for (int i = 0; i < d * lanes; i++) { /* a mean beyond the guard of a chain's states comes back to it */
     double *x = &self->mean[i];
     if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
@@ -71,14 +78,14 @@ static void denoiser_add_gaussian_draw(Localisation *self, double gain, double n
   for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
 }
 
-void denoiser_localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
-                                double *vector, RngLanes *rng, double *z, int *lane_fallbacks) {
+void denoiser_localisation_draw(Localisation *self, const LaneEvidence *at, RngLanes *rng, double *z,
+                                int *lane_fallbacks) {
   for (int k = 0; k < self->steps; k++) {
     const double delta = self->precision[k + 1] - self->precision[k];
-    denoiser_localisation_moments(self, k, lanes, basis, eigenvalue, vector, lane_fallbacks);
-    denoiser_add_gaussian_draw(self, delta, delta, rng, vector);
+    denoiser_localisation_moments(self, k, at, lane_fallbacks);
+    denoiser_add_gaussian_draw(self, delta, delta, rng, at->vector);
   }
-  denoiser_localisation_moments(self, self->steps, lanes, basis, eigenvalue, vector, lane_fallbacks);
+  denoiser_localisation_moments(self, self->steps, at, lane_fallbacks);
   memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
   denoiser_add_gaussian_draw(self, 1, 0, rng, z);
 }
@@ -90,11 +97,9 @@ void denoiser_localisation_to_theta(const Localisation *self, int lanes, double 
 }
 
 Status denoiser_localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out) {
-  const size_t d = (size_t)denoiser->d, vector = d * DENOISER_LANES;
   TRY(denoiser_localisation_create(memory, denoiser, false, 12, 0.05, 300, &out->walk));
-  ALLOCATE(memory, out->basis, d * vector);
-  ALLOCATE_ARRAYS(memory, vector, out->zero, out->vector, out->z);
-  return STATUS_OK;
+  ALLOCATE(memory, out->z, (size_t)denoiser->d * DENOISER_LANES);
+  return denoiser_evidence_create(memory, denoiser->d, &out->evidence);
 }
 
 void denoiser_localisation_sample(Unconditional *self, RngLanes *rng, double *theta) {
@@ -102,9 +107,8 @@ void denoiser_localisation_sample(Unconditional *self, RngLanes *rng, double *th
   uint32_t position = rng->position;
   int lane_fallbacks[DENOISER_LANES] = {0};
   for (Chunk chunk = chunk_begin_narrow(*rng, DENOISER_LANES); chunk.lanes > 0; chunk_next(&chunk, *rng)) {
-    denoiser_localisation_no_evidence(d, chunk.lanes, self->basis, self->zero, self->vector);
-    denoiser_localisation_draw(&self->walk, chunk.lanes, self->basis, self->zero, self->vector, &chunk.rng,
-                               self->z, lane_fallbacks);
+    denoiser_evidence_clear(d, chunk.lanes, &self->evidence);
+    denoiser_localisation_draw(&self->walk, &self->evidence, &chunk.rng, self->z, lane_fallbacks);
     denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, d, self->z, theta);
     position = chunk.rng.position;

@@ -28,7 +28,7 @@ typedef struct {
   double *mean; /* [d, n]: D */
   double *axes, *variance; /* [d, d, n], [d, n]: C = Q diag(c) Q', c >= 0 */
   double *covariance, *eigenvalue, *normal, *moved; /* [d, d, n], then [d, n]: scratch */
-  double *workspace; /* of the denoiser */
+  void *scratch; /* of the denoiser */
 } Localisation;
 
 /* Creates the steps from s_1 = first to s_K = last, 0 < first <= last, in units of 1 / scale^2; a single step
@@ -39,26 +39,22 @@ Status denoiser_localisation_create(Arena *memory, const Denoiser *denoiser, boo
 /* Computes precision[steps + 1] as above. */
 void denoiser_localisation_precisions(int steps, double first, double last, double *precision);
 
-/* Sets no evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
-void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
-
-/* Draws from p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and
- * vector[d, n] = b, which is overwritten. rng has the lanes' streams. Numerical fallbacks are added to
- * lane_fallbacks[n]. */
-void denoiser_localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
-                                double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
+/* Draws from p(z | b, U diag(q) U') for the lanes of the evidence: z[d, n]; b is overwritten. rng has the
+ * lanes' streams. Numerical fallbacks are added to lane_fallbacks[n]. */
+void denoiser_localisation_draw(Localisation *self, const LaneEvidence *at, RngLanes *rng, double *z,
+                                int *lane_fallbacks);
 
 /* Computes D, Q and c of p(z | b, U diag(q + s_k) U'), for evidence that depends on the current estimate of
  * z. */
-void denoiser_localisation_moments(Localisation *self, int k, int lanes, const double *basis,
-                                   const double *eigenvalue, const double *vector, int *lane_fallbacks);
+void denoiser_localisation_moments(Localisation *self, int k, const LaneEvidence *at, int *lane_fallbacks);
 /* Computes theta = shift + scale z, in place on [d, n]. */
 void denoiser_localisation_to_theta(const Localisation *self, int lanes, double *z);
 
 /* Sampling without evidence, from the distribution of theta itself. */
 typedef struct {
   Localisation walk; /* with the defaults of the sampler `localised` */
-  double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
+  LaneEvidence evidence; /* none */
+  double *z; /* [d, n], n = DENOISER_LANES */
 } Unconditional;
 
 Status denoiser_localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out);

@@ -82,62 +82,56 @@ static void denoiser_finish_covariance(int d, int lanes, const double *restrict 
     }
 }
 
-static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double *basis,
-                               const double *eigenvalue, const double *vector, double *mean,
-                               double *covariance, int *lane_fallbacks, double *workspace) {
+static Status mixture_component_create(const Denoiser *denoiser, Arena *memory, void **out) {
+  const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
+  Component *at;
+  ALLOCATE(memory, at, 1);
+  ALLOCATE_ARRAYS(memory, matrix, at->precision, at->factor, at->inverse);
+  ALLOCATE(memory, at->mean, vector);
+  ALLOCATE_ARRAYS(memory, DENOISER_LANES, at->log_weight, at->top, at->total, at->old_share, at->share,
+                  at->part, at->spread);
+  *out = at;
+  return STATUS_OK;
+}
+
+static void mixture_moments_at(const Denoiser *denoiser, const LaneEvidence *evidence, double *mean,
+                               double *covariance, int *lane_fallbacks, void *scratch) {
   const Closed *self = denoiser->state;
   const Mixture *mixture = &self->mixture;
-  const int d = denoiser->d;
-  const size_t row = (size_t)lanes, values = (size_t)d * row, matrix = (size_t)d * values;
-  double *const numbers = workspace + 3 * matrix + values; /* [7, n] */
-  const Component at = {.precision = workspace,
-                        .factor = workspace + matrix,
-                        .inverse = workspace + 2 * matrix,
-                        .mean = workspace + 3 * matrix,
-                        .log_weight = numbers,
-                        .top = numbers + row,
-                        .total = numbers + 2 * row,
-                        .old_share = numbers + 3 * row,
-                        .share = numbers + 4 * row,
-                        .part = numbers + 5 * row,
-                        .spread = numbers + 6 * row};
-  linalg_spectral_lanes(d, lanes, basis, eigenvalue, at.precision);
+  const Component *at = scratch;
+  const int d = denoiser->d, lanes = evidence->lanes;
+  const size_t values = (size_t)d * (size_t)lanes;
+  linalg_spectral_lanes(d, lanes, evidence->basis, evidence->eigenvalue, at->precision);
   memset(mean, 0, values * sizeof *mean);
   if (covariance) memset(covariance, 0, values * (size_t)d * sizeof *covariance);
   for (int c = 0; c < mixture->components; c++) {
-    mixture_evidence_add(mixture, c, lanes, at.precision, vector, at.factor, at.mean);
-    linalg_cholesky_lanes(d, lanes, at.factor, lane_fallbacks);
-    linalg_forward_lanes(d, lanes, at.factor, at.mean);
-    mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
-    linalg_backward_lanes(d, lanes, at.factor, at.mean);
-    join_component(c == 0, lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part,
-                   at.spread);
-    denoiser_add_mean(d * lanes, lanes, at.part, at.mean, mean);
+    mixture_evidence_add(mixture, c, lanes, at->precision, evidence->vector, at->factor, at->mean);
+    linalg_cholesky_lanes(d, lanes, at->factor, lane_fallbacks);
+    linalg_forward_lanes(d, lanes, at->factor, at->mean);
+    mixture_evidence_weigh(d, lanes, self->constant[c], at->factor, at->mean, at->log_weight);
+    linalg_backward_lanes(d, lanes, at->factor, at->mean);
+    join_component(c == 0, lanes, at->log_weight, at->top, at->total, at->old_share, at->share, at->part,
+                   at->spread);
+    denoiser_add_mean(d * lanes, lanes, at->part, at->mean, mean);
     if (!covariance) continue;
-    linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
-    denoiser_add_covariance(d, lanes, &at, covariance);
+    linalg_inverse_lanes(d, lanes, at->factor, at->inverse);
+    denoiser_add_covariance(d, lanes, at, covariance);
   }
-  if (covariance) denoiser_finish_covariance(d, lanes, at.total, covariance);
+  if (covariance) denoiser_finish_covariance(d, lanes, at->total, covariance);
 }
 
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out) {
-  const size_t d = (size_t)mixture->d, row = DENOISER_LANES;
-  double *shift, *scale;
   Closed *self;
-  *out = (Denoiser){.d = mixture->d};
+  TRY(denoiser_standard(memory, mixture->d, out));
   ALLOCATE(memory, self, 1);
   out->state = self;
-  TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
-  ALLOCATE_ARRAYS(memory, d, shift, scale);
-  ALLOCATE(memory, self->constant, mixture->components);
-  for (size_t i = 0; i < d; i++) scale[i] = 1;
-  if (standardised) mixture_spread(mixture, shift, scale);
-  mixture_copy_parameters(mixture, &self->mixture);
-  TRY(mixture_standardise(&self->mixture, shift, scale));
-  mixture_evidence_constants(&self->mixture, self->constant);
-  out->shift = shift;
-  out->scale = scale;
-  out->workspace = (3 * d * d + d + 7) * row;
+  out->scratch = mixture_component_create;
   out->moments = mixture_moments_at;
+  TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
+  ALLOCATE(memory, self->constant, mixture->components);
+  if (standardised) mixture_spread(mixture, out->shift, out->scale);
+  mixture_copy_parameters(mixture, &self->mixture);
+  TRY(mixture_standardise(&self->mixture, out->shift, out->scale));
+  mixture_evidence_constants(&self->mixture, self->constant);
   return STATUS_OK;
 }

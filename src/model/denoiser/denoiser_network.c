@@ -12,48 +12,32 @@ _Static_assert((int)DENOISER_LANES == (int)NETWORK_LANES, "the lanes of a call a
 
 int denoiser_input_count(int d) { return 2 * d + d * (d + 1) / 2; }
 
-/* Workspace of a call, for n = LANES lanes. */
-enum { MATRICES = 8, VECTORS = 6 };
+/* What a call works in, for n = LANES lanes. */
 typedef struct {
-  double *basis, *eigenvalue, *vector; /* [d, d, n], [d, n], [d, n]: U, q, b */
+  LaneEvidence padded; /* the evidence, with zeros in lanes beyond the last */
   double *shrunk, *root, *inverse_root; /* [d, d, n]: S, S^1/2, S^-1/2 */
   double *mean, *covariance; /* [d, n], [d, d, n]: D_0, C_0 */
   double *linear, *v, *column; /* [d, n]: m, v, scratch */
   double *slope, *other, *matrix; /* [d, d, n]: dh / dm, dh / dv, scratch */
-  double *start; /* of the mixture's denoiser */
+  void *start; /* of the mixture's denoiser */
   float *x, *y, *jacobian, *network; /* [inputs, n], [d, n], [d, inputs, n], of the network */
 } Work;
 
-/* Returns the next array of a workspace. */
-static double *denoiser_take_workspace(double **at, size_t doubles) {
-  double *taken = *at;
-  *at += doubles;
-  return taken;
-}
-
-static Work denoiser_lay_out_work(const DenoiserNetwork *self, double *workspace) {
+Status denoiser_network_scratch(Arena *memory, const DenoiserNetwork *self, void **out) {
   const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
                inputs = (size_t)denoiser_input_count(self->d) * LANES;
-  Work at;
-  double **matrices[] = {&at.basis,      &at.shrunk, &at.root,  &at.inverse_root,
-                         &at.covariance, &at.slope,  &at.other, &at.matrix};
-  double **vectors[] = {&at.eigenvalue, &at.vector, &at.mean, &at.linear, &at.v, &at.column};
-  for (int i = 0; i < MATRICES; i++) *matrices[i] = denoiser_take_workspace(&workspace, matrix);
-  for (int i = 0; i < VECTORS; i++) *vectors[i] = denoiser_take_workspace(&workspace, vector);
-  at.start = denoiser_take_workspace(&workspace, self->start->workspace);
-  at.x = (float *)denoiser_take_workspace(
-      &workspace, inputs / 2); /* two floats take the room of a double; LANES is even */
-  at.y = (float *)denoiser_take_workspace(&workspace, vector / 2);
-  at.jacobian = (float *)denoiser_take_workspace(&workspace, (size_t)self->d * inputs / 2);
-  at.network = (float *)workspace;
-  return at;
-}
-
-size_t denoiser_network_workspace(const DenoiserNetwork *self) {
-  const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
-               inputs = (size_t)denoiser_input_count(self->d) * LANES;
-  return MATRICES * matrix + VECTORS * vector + self->start->workspace +
-         (inputs + vector + (size_t)self->d * inputs + network_workspace(&self->shape) + 1) / 2;
+  Work *at;
+  ALLOCATE(memory, at, 1);
+  TRY(denoiser_evidence_create(memory, self->d, &at->padded));
+  at->padded.lanes = LANES;
+  ALLOCATE_ARRAYS(memory, matrix, at->shrunk, at->root, at->inverse_root, at->covariance, at->slope,
+                  at->other, at->matrix);
+  ALLOCATE_ARRAYS(memory, vector, at->mean, at->linear, at->v, at->column, at->y);
+  ALLOCATE(memory, at->x, inputs);
+  ALLOCATE(memory, at->jacobian, (size_t)self->d * inputs);
+  ALLOCATE(memory, at->network, network_workspace(&self->shape));
+  *out = at;
+  return self->start->scratch(self->start, memory, &at->start);
 }
 
 /* Computes to[rows, LANES] = from[rows, lanes], with zeros in the other lanes. */
@@ -87,9 +71,9 @@ static void denoiser_write_inputs(int rows, const double *restrict values, float
 /* Computes the network's inputs from U, q and b of LANES lanes and, if `whole`, what else the moments
  * need. */
 SIMD_CLONES
-static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, const double *basis,
-                                    const double *eigenvalue, const double *vector, const Work *at, float *x,
-                                    size_t x_row) {
+static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, const LaneEvidence *evidence,
+                                    const Work *at, float *x, size_t x_row) {
+  const double *basis = evidence->basis, *eigenvalue = evidence->eigenvalue;
   const int d = self->d;
   const size_t count = (size_t)d * LANES;
   int lane_fallbacks[LANES] = {
@@ -102,9 +86,9 @@ static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, con
   linalg_spectral_lanes(d, LANES, basis, at->column, at->inverse_root);
   denoiser_log_shrinkage(count, self->most_precision, eigenvalue, at->column);
   linalg_spectral_lanes(d, LANES, basis, at->column, at->matrix);
-  linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
-  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, whole ? at->covariance : NULL,
-                       lane_fallbacks, at->start);
+  linalg_multiply_lanes(d, LANES, at->shrunk, evidence->vector, at->linear);
+  self->start->moments(self->start, evidence, at->mean, whole ? at->covariance : NULL, lane_fallbacks,
+                       at->start);
   for (size_t k = 0; k < count; k++) at->column[k] = at->mean[k] - at->linear[k];
   linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
   denoiser_write_inputs(d, at->linear, x, x_row);
@@ -114,11 +98,11 @@ static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, con
   denoiser_write_inputs(d, at->v, x, x_row);
 }
 
-void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
-                             const double *vector, float *x, size_t x_row, double *v, double *workspace) {
-  const Work at = denoiser_lay_out_work(self, workspace);
-  denoiser_prepare_inputs(self, false, basis, eigenvalue, vector, &at, x, x_row);
-  memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
+void denoiser_network_inputs(const DenoiserNetwork *self, const LaneEvidence *at, float *x, size_t x_row,
+                             double *v, void *scratch) {
+  const Work *work = scratch;
+  denoiser_prepare_inputs(self, false, at, work, x, x_row);
+  memcpy(v, work->v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
 double denoiser_network_strength(int d, double most_precision, size_t stride, const double *eigenvalue) {
@@ -166,41 +150,40 @@ static void denoiser_network_covariance(const DenoiserNetwork *self, const doubl
   lanes_add(count, 1, at->covariance, at->slope);
 }
 
-void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
-                              const double *eigenvalue, const double *vector, double *mean,
-                              double *covariance, int *lane_fallbacks, double *workspace) {
-  const int d = self->d;
-  const Work at = denoiser_lay_out_work(self, workspace);
+void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const LaneEvidence *evidence,
+                              double *mean, double *covariance, int *lane_fallbacks, void *scratch) {
+  const int d = self->d, lanes = evidence->lanes;
+  const Work *at = scratch;
+  const LaneEvidence *padded = &at->padded;
   double share[LANES];
   if (!denoiser_network_is_used(self)) {
-    self->start->moments(self->start, lanes, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
-                         workspace);
+    self->start->moments(self->start, evidence, mean, covariance, lane_fallbacks, at->start);
     return;
   }
   /* Count lanes with an eigenvalue above what the network was trained for, unless it has no share there. */
   for (int n = 0; n < lanes && self->share[DENOISER_BINS - 1] > 0; n++) {
     bool beyond = false;
-    for (int i = 0; i < d; i++) beyond |= eigenvalue[i * lanes + n] > self->most_precision;
+    for (int i = 0; i < d; i++) beyond |= evidence->eigenvalue[i * lanes + n] > self->most_precision;
     lane_fallbacks[n] += beyond;
   }
-  denoiser_pad_lanes(d * d, lanes, basis, at.basis);
-  denoiser_pad_lanes(d, lanes, eigenvalue, at.eigenvalue);
-  denoiser_pad_lanes(d, lanes, vector, at.vector);
+  denoiser_pad_lanes(d * d, lanes, evidence->basis, padded->basis);
+  denoiser_pad_lanes(d, lanes, evidence->eigenvalue, padded->eigenvalue);
+  denoiser_pad_lanes(d, lanes, evidence->vector, padded->vector);
   for (int n = 0; n < LANES; n++) { /* w */
-    const double strength = denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n),
+    const double strength = denoiser_network_strength(d, self->most_precision, LANES, padded->eigenvalue + n),
                  place = fmin(fmax(strength - 0.5, 0), DENOISER_BINS - 1);
     const int low = (int)place, high = low + 1 < DENOISER_BINS ? low + 1 : low;
     share[n] = self->share[low] + (place - low) * (self->share[high] - self->share[low]);
   }
-  denoiser_prepare_inputs(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
+  denoiser_prepare_inputs(self, true, padded, at, at->x, LANES);
   if (slope)
-    denoiser_network_covariance(self, share, &at);
+    denoiser_network_covariance(self, share, at);
   else
-    network_forward(&self->shape, self->parameters, LANES, at.x, at.y, at.network);
-  for (int k = 0; k < d * LANES; k++) at.v[k] = (double)at.y[k];
-  denoiser_apply_share(d, share, at.v);
-  linalg_multiply_lanes(d, LANES, at.root, at.v, at.column);
-  lanes_add((size_t)d * LANES, 1, at.column, at.mean);
-  lanes_copy(d, lanes, at.mean, LANES, mean, lanes);
-  lanes_copy(d * d, lanes, slope ? at.slope : at.covariance, LANES, covariance, lanes);
+    network_forward(&self->shape, self->parameters, LANES, at->x, at->y, at->network);
+  for (int k = 0; k < d * LANES; k++) at->v[k] = (double)at->y[k];
+  denoiser_apply_share(d, share, at->v);
+  linalg_multiply_lanes(d, LANES, at->root, at->v, at->column);
+  lanes_add((size_t)d * LANES, 1, at->column, at->mean);
+  lanes_copy(d, lanes, at->mean, LANES, mean, lanes);
+  lanes_copy(d * d, lanes, slope ? at->slope : at->covariance, LANES, covariance, lanes);
 }

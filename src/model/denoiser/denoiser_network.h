@@ -33,13 +33,12 @@ typedef struct {
 
 /* Returns the number of inputs, 2 d + d (d + 1) / 2; there are d outputs. */
 int denoiser_input_count(int d);
-/* Returns the doubles of scratch for the two calls below. */
-size_t denoiser_network_workspace(const DenoiserNetwork *self);
+/* Creates the scratch for the two calls below. */
+Status denoiser_network_scratch(Arena *memory, const DenoiserNetwork *self, void **out);
 
-/* Computes, for n = DENOISER_LANES lanes, the inputs x, in rows of x_row, and v[d, n], for M = U diag(q) U'
- * and b, from basis[d, d, n], eigenvalue[d, n], vector[d, n]. */
-void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
-                             const double *vector, float *x, size_t x_row, double *v, double *workspace);
+/* Computes, for n = DENOISER_LANES lanes, the inputs x, in rows of x_row, and v[d, n]. */
+void denoiser_network_inputs(const DenoiserNetwork *self, const LaneEvidence *at, float *x, size_t x_row,
+                             double *v, void *scratch);
 
 /* Returns log det(I + M) in units of bins, from eigenvalue[d] of M, `stride` apart. */
 double denoiser_network_strength(int d, double most_precision, size_t stride, const double *eigenvalue);
@@ -49,6 +48,5 @@ bool denoiser_network_is_used(const DenoiserNetwork *self);
 
 /* Implements Denoiser.moments or, without `slope`, Denoiser.moments_from_mixture. If every share is 0 the
  * network is not used. */
-void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
-                              const double *eigenvalue, const double *vector, double *mean,
-                              double *covariance, int *lane_fallbacks, double *workspace);
+void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const LaneEvidence *at, double *mean,
+                              double *covariance, int *lane_fallbacks, void *scratch);

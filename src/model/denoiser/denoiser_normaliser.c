@@ -18,20 +18,21 @@ Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Norma
   *out = (Normaliser){.denoiser = denoiser};
   ALLOCATE_ARRAYS(memory, (size_t)d * (size_t)d, out->prior_precision, out->precision);
   ALLOCATE(memory, out->prior_vector, d);
-  ALLOCATE_ARRAYS(memory, matrix, out->basis, out->covariance, out->factor, out->inverse);
-  ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->vector, out->mean, out->centre);
+  ALLOCATE_ARRAYS(memory, matrix, out->covariance, out->factor, out->inverse);
+  ALLOCATE_ARRAYS(memory, vector, out->mean, out->centre);
   ALLOCATE(memory, out->lane_fallbacks, NODES);
-  ALLOCATE(memory, out->workspace, denoiser->workspace);
+  TRY(denoiser_evidence_create(memory, d, &out->path));
+  TRY(denoiser->scratch(denoiser, memory, &out->scratch));
   /* The Gaussian with the prior's mean and covariance. */
-  denoiser_localisation_no_evidence(d, 1, out->basis, out->eigenvalue, out->vector);
-  denoiser->moments(denoiser, 1, out->basis, out->eigenvalue, out->vector, out->mean, out->covariance,
-                    out->lane_fallbacks, out->workspace);
-  linalg_eigen_lanes(d, 1, out->covariance, out->basis, out->eigenvalue);
+  double *basis = out->path.basis, *eigenvalue = out->path.eigenvalue;
+  denoiser_evidence_clear(d, 1, &out->path);
+  denoiser->moments(denoiser, &out->path, out->mean, out->covariance, out->lane_fallbacks, out->scratch);
+  linalg_eigen_lanes(d, 1, out->covariance, basis, eigenvalue);
   for (int i = 0; i < d; i++) {
-    out->eigenvalue[i] = 1 / fmax(out->eigenvalue[i], 1e-9);
-    out->prior_log_norm += 0.5 * log(out->eigenvalue[i]);
+    eigenvalue[i] = 1 / fmax(eigenvalue[i], 1e-9);
+    out->prior_log_norm += 0.5 * log(eigenvalue[i]);
   }
-  linalg_spectral_lanes(d, 1, out->basis, out->eigenvalue, out->prior_precision);
+  linalg_spectral_lanes(d, 1, basis, eigenvalue, out->prior_precision);
   linalg_multiply_lanes(d, 1, out->prior_precision, out->mean, out->prior_vector);
   for (int i = 0; i < d; i++) out->prior_log_norm -= 0.5 * out->mean[i] * out->prior_vector[i];
   return STATUS_OK;
@@ -39,23 +40,24 @@ Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Norma
 
 /* Computes moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns
  * the Gaussian's log Z at that node. */
-static double denoiser_evaluate_path(Normaliser *self, const double *basis, const double *eigenvalue,
-                                     const double *vector, const double *u) {
+static double denoiser_evaluate_path(Normaliser *self, const LaneEvidence *one, const double *u) {
   const int d = self->denoiser->d;
+  LaneEvidence *path = &self->path;
   double log_normaliser[NODES]; /* of the Gaussian */
   for (int n = 0; n < NODES; n++)
     for (int i = 0; i < d; i++) {
-      self->eigenvalue[i * NODES + n] = u[n] * eigenvalue[i];
-      self->vector[i * NODES + n] = u[n] * vector[i];
-      self->centre[i * NODES + n] = self->prior_vector[i] + u[n] * vector[i];
+      path->eigenvalue[i * NODES + n] = u[n] * one->eigenvalue[i];
+      path->vector[i * NODES + n] = u[n] * one->vector[i];
+      self->centre[i * NODES + n] = self->prior_vector[i] + u[n] * one->vector[i];
       for (int j = 0; j < d; j++) {
-        self->basis[(i * d + j) * NODES + n] = basis[i * d + j];
+        path->basis[(i * d + j) * NODES + n] = one->basis[i * d + j];
         self->factor[(i * d + j) * NODES + n] =
             self->prior_precision[i * d + j] + u[n] * self->precision[i * d + j];
       }
     }
-  self->denoiser->moments(self->denoiser, NODES, self->basis, self->eigenvalue, self->vector, self->mean,
-                          self->covariance, self->lane_fallbacks, self->workspace);
+  path->lanes = NODES;
+  self->denoiser->moments(self->denoiser, path, self->mean, self->covariance, self->lane_fallbacks,
+                          self->scratch);
   linalg_cholesky_lanes(d, NODES, self->factor, NULL);
   linalg_forward_lanes(d, NODES, self->factor, self->centre);
   mixture_evidence_weigh(d, NODES, self->prior_log_norm, self->factor, self->centre, log_normaliser);
@@ -98,18 +100,18 @@ static double denoiser_integrate_path(const double *f, double step, double *erro
   return sums[LEVELS - 1];
 }
 
-double denoiser_normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue,
-                                const double *vector, double *error, int *lane_fallbacks) {
+double denoiser_normaliser_find(Normaliser *self, const LaneEvidence *one, double *error,
+                                int *lane_fallbacks) {
   const int d = self->denoiser->d;
   double largest = FIRST_PRECISION, u[NODES], f[NODES + 1] = {0};
-  for (int i = 0; i < d; i++) largest = fmax(largest, eigenvalue[i]);
+  for (int i = 0; i < d; i++) largest = fmax(largest, one->eigenvalue[i]);
   const double first = FIRST_PRECISION / largest, step = -log(first) / NODES;
   for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
   memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
-  linalg_spectral_lanes(d, 1, basis, eigenvalue, self->precision);
-  const double gaussian = denoiser_evaluate_path(self, basis, eigenvalue, vector, u);
+  linalg_spectral_lanes(d, 1, one->basis, one->eigenvalue, self->precision);
+  const double gaussian = denoiser_evaluate_path(self, one, u);
   for (int n = 0; n < NODES; n++) {
-    f[n + 1] = u[n] * denoiser_path_slope(self, vector, n);
+    f[n + 1] = u[n] * denoiser_path_slope(self, one->vector, n);
     *lane_fallbacks += self->lane_fallbacks[n];
   }
   f[0] = f[1] * exp(-2 * step); /* the slope is linear in u there, so f[0] / 2 is left below it */

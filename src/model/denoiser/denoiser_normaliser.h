@@ -18,16 +18,16 @@ typedef struct {
   double *prior_precision, *prior_vector; /* [d, d], [d]: C(0, 0)^-1 and C(0, 0)^-1 D(0, 0) */
   double prior_log_norm; /* log |C(0, 0)|^-1/2 - D(0, 0)' C(0, 0)^-1 D(0, 0) / 2 */
   /* n = DENOISER_LANES nodes, lane last: scratch. */
-  double *basis, *eigenvalue, *vector, *mean, *covariance; /* of the denoiser */
+  LaneEvidence path; /* at the nodes */
+  double *mean, *covariance; /* of the denoiser */
   double *factor, *centre, *inverse; /* [d, d, n], [d, n], [d, d, n]: of the Gaussian */
   double *precision; /* [d, d]: M */
   int *lane_fallbacks;
-  double *workspace;
+  void *scratch;
 } Normaliser;
 
 Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out);
-/* Returns log Z(b, U diag(q) U') from basis[d, d] = U, eigenvalue[d] = q and vector[d] = b; *error estimates
- * how far it may be off. The number of nodes at which M lies outside the range that the denoiser was trained
- * on is added to *lane_fallbacks. */
-double denoiser_normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue,
-                                const double *vector, double *error, int *lane_fallbacks);
+/* Returns log Z(b, U diag(q) U') of a single lane; *error estimates how far it may be off. The number of
+ * nodes at which M lies outside the range that the denoiser was trained on is added to *lane_fallbacks. */
+double denoiser_normaliser_find(Normaliser *self, const LaneEvidence *one, double *error,
+                                int *lane_fallbacks);

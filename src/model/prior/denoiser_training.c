@@ -16,12 +16,13 @@ enum { LANES = DENOISER_LANES, CHECK_TILES = 512 };
 static const double EQUAL = 0.35, FLOORED = 0.30;
 
 Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
-  const size_t vector = (size_t)d * LANES, matrix = (size_t)d * vector;
+  const size_t vector = (size_t)d * LANES;
   *out = (DenoiserCases){.d = d};
-  ALLOCATE(memory, out->basis, matrix);
-  ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->mean, out->error);
+  TRY(denoiser_evidence_create(memory, d, &out->observed));
+  out->observed.lanes = LANES;
+  ALLOCATE_ARRAYS(memory, vector, out->mean, out->error);
   ALLOCATE(memory, out->uniform, (size_t)(3 + d) * LANES);
-  ALLOCATE(memory, out->normal, vector + matrix);
+  ALLOCATE(memory, out->normal, (size_t)(1 + d) * vector);
   return STATUS_OK;
 }
 
@@ -81,20 +82,23 @@ static void training_case_observe(int d, const double *restrict basis, const dou
 void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, bool held_out, Rng *rng) {
   const int d = cases->d;
   const size_t vector = (size_t)d * LANES;
+  const LaneEvidence *at = &cases->observed;
   double *pick = cases->uniform, *kind = pick + LANES, *common = kind + LANES, *own = common + LANES;
   double *z = cases->normal + vector; /* free once the basis is made from these normals */
   rng_uniform(rng, (3 + d) * LANES, cases->uniform);
   rng_normal(rng, (d + d * d) * LANES, cases->normal);
-  training_case_draw_spectrum(d, own, common, kind, cases->eigenvalue);
-  memcpy(cases->basis, z, (size_t)d * vector * sizeof *z);
-  training_case_make_basis(d, cases->basis);
+  training_case_draw_spectrum(d, own, common, kind, at->eigenvalue);
+  memcpy(at->basis, z, (size_t)d * vector * sizeof *z);
+  training_case_make_basis(d, at->basis);
   for (int n = 0; n < LANES; n++) {
     const int place = held_out ? samples->training + (int)(pick[n] * samples->held_out)
                                : training_samples_pick(samples, pick[n]);
     cases->sample[n] = place;
     for (int i = 0; i < d; i++) z[i * LANES + n] = (double)samples->z[(size_t)place * (size_t)d + (size_t)i];
   }
-  training_case_observe(d, cases->basis, cases->eigenvalue, z, cases->normal, cases->mean, cases->error);
+  training_case_observe(d, at->basis, at->eigenvalue, z, cases->normal, cases->mean, cases->error);
+  for (size_t k = 0; k < vector; k++) own[k] = (1 + at->eigenvalue[k]) * cases->mean[k];
+  linalg_multiply_lanes(d, LANES, at->basis, own, at->vector); /* b = U ((1 + q) U' m) */
 }
 
 /* ---- training */
@@ -108,16 +112,10 @@ typedef struct {
   const DenoiserNetwork *network;
   int d, batch;
   DenoiserCases cases;
-  double *column, *vector, *error, *start; /* [d, n]: scratch, b, u, v */
-  double *inputs; /* scratch for the inputs */
+  double *error, *start; /* [d, n]: u, v */
+  void *inputs; /* scratch for the inputs */
   float *x, *target; /* [inputs, batch], [d, batch] */
 } Training;
-
-/* Computes the observations b = U ((1 + q) U' m) of the cases, out[d, n]. column[d, n] is scratch. */
-static void training_case_observation(const DenoiserCases *cases, double *column, double *out) {
-  for (int k = 0; k < cases->d * LANES; k++) column[k] = (1 + cases->eigenvalue[k]) * cases->mean[k];
-  linalg_multiply_lanes(cases->d, LANES, cases->basis, column, out);
-}
 
 /* Draws the batch of step = 1 .. steps: x and target. */
 static void denoiser_training_draw_batch(Training *self, int step) {
@@ -127,10 +125,8 @@ static void denoiser_training_draw_batch(Training *self, int step) {
   Rng rng = {rng_key(self->fit->seed, RNG_DENOISER_TRAINING), self->fit->replicate, 0, (uint32_t)step, 0};
   for (int lane = 0; lane < self->batch; lane += LANES) {
     denoiser_cases_draw(cases, self->samples, false, &rng);
-    training_case_observation(cases, self->column, self->vector);
-    linalg_multiply_lanes(d, LANES, cases->basis, cases->error, self->error);
-    denoiser_network_inputs(self->network, cases->basis, cases->eigenvalue, self->vector, self->x + lane, row,
-                            self->start, self->inputs);
+    linalg_multiply_lanes(d, LANES, cases->observed.basis, cases->error, self->error);
+    denoiser_network_inputs(self->network, &cases->observed, self->x + lane, row, self->start, self->inputs);
     for (int i = 0; i < d; i++)
       for (int n = 0; n < LANES; n++)
         self->target[(size_t)i * row + (size_t)(lane + n)] =
@@ -154,8 +150,8 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   float *weights, *gradient, *first, *second, *workspace;
   self.batch = (fit->batch + LANES - 1) / LANES * LANES;
   TRY(denoiser_cases_create(&scratch, samples->d, &self.cases));
-  ALLOCATE_ARRAYS(&scratch, d * LANES, self.column, self.vector, self.error, self.start);
-  ALLOCATE(&scratch, self.inputs, denoiser_network_workspace(network));
+  ALLOCATE_ARRAYS(&scratch, d * LANES, self.error, self.start);
+  TRY(denoiser_network_scratch(&scratch, network, &self.inputs));
   ALLOCATE(&scratch, self.x, (size_t)shape->width[0] * (size_t)self.batch);
   ALLOCATE(&scratch, self.target, d * (size_t)self.batch);
   ALLOCATE_ARRAYS(&scratch, count, weights, gradient, first, second);
@@ -179,23 +175,22 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
 typedef struct {
   int d;
   DenoiserCases cases;
-  double *vector, *column, *mean, *covariance, *workspace; /* b, U' D, D, C, the denoiser's scratch */
+  double *column, *mean, *covariance; /* U' D, D, C */
+  int lane_fallbacks[LANES]; /* not reported */
 } Check;
 
-static Status training_check_create(Arena *memory, int d, size_t workspace, Check *out) {
+static Status training_check_create(Arena *memory, int d, Check *out) {
   const size_t vector = (size_t)d * LANES;
   *out = (Check){.d = d};
-  TRY(denoiser_cases_create(memory, d, &out->cases));
-  ALLOCATE_ARRAYS(memory, vector, out->vector, out->column, out->mean);
+  ALLOCATE_ARRAYS(memory, vector, out->column, out->mean);
   ALLOCATE(memory, out->covariance, (size_t)d * vector);
-  ALLOCATE(memory, out->workspace, workspace);
-  return STATUS_OK;
+  return denoiser_cases_create(memory, d, &out->cases);
 }
 
 /* Returns the bin of the case in lane n. */
 static int denoiser_training_bin(const DenoiserCases *cases, int n) {
-  const int bin =
-      (int)denoiser_network_strength(cases->d, DENOISER_MOST_PRECISION, LANES, cases->eigenvalue + n);
+  const int bin = (int)denoiser_network_strength(cases->d, DENOISER_MOST_PRECISION, LANES,
+                                                 cases->observed.eigenvalue + n);
   return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
 }
 
@@ -207,16 +202,17 @@ double denoiser_check_end(int d, int bin) {
  * U' C U. */
 static void training_check_add_case(const Check *self, int n, DenoiserCheck *out) {
   const int d = self->d;
-  const double *basis = self->cases.basis, *c = self->covariance;
+  const double *basis = self->cases.observed.basis, *eigenvalue = self->cases.observed.eigenvalue,
+               *c = self->covariance;
   double error = 0, signal = 0, agreement = 0, trace = 0;
   for (int k = 0; k < d; k++)
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++)
-        trace += (1 + self->cases.eigenvalue[k * LANES + n]) * basis[(i * d + k) * LANES + n] *
+        trace += (1 + eigenvalue[k * LANES + n]) * basis[(i * d + k) * LANES + n] *
                  c[(i * d + j) * LANES + n] * basis[(j * d + k) * LANES + n];
   for (int i = 0; i < d; i++) {
     const int k = i * LANES + n;
-    const double q = self->cases.eigenvalue[k], u = self->cases.error[k];
+    const double q = eigenvalue[k], u = self->cases.error[k];
     const double g = sqrt(1 + q) * (self->column[k] - self->cases.mean[k]);
     error += (u - g) * (u - g), signal += g * g, agreement += u * g;
   }
@@ -232,18 +228,17 @@ Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const
                       DenoiserCheck *out) {
   SCRATCH_ARENA(scratch);
   Check check;
-  int lane_fallbacks[LANES] = {0};
+  void *work;
   memset(out, 0, sizeof *out);
-  TRY(training_check_create(&scratch, denoiser->d, denoiser->workspace, &check));
+  TRY(training_check_create(&scratch, denoiser->d, &check));
+  TRY(denoiser->scratch(denoiser, &scratch, &work));
   /* Draw 0 is free, as training steps count from 1. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
   for (int tile = 0; tile < CHECK_TILES; tile++) {
-    const DenoiserCases *cases = &check.cases;
+    const LaneEvidence *at = &check.cases.observed;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
-    training_case_observation(cases, check.column, check.vector);
-    denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean,
-                      check.covariance, lane_fallbacks, check.workspace);
-    linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, check.column);
+    denoiser->moments(denoiser, at, check.mean, check.covariance, check.lane_fallbacks, work);
+    linalg_multiply_transposed_lanes(check.d, LANES, at->basis, check.mean, check.column);
     for (int n = 0; n < LANES; n++) training_check_add_case(&check, n, out);
   }
   return STATUS_OK;
@@ -259,8 +254,10 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
   /* Sums over the cases of each bin, with r the error that the mixture leaves and h the network's correction:
    * agreement[bin, j] = h' r, for each held-out sample j; square[bin] = h' h. */
   double *mixture, *agreement, square[DENOISER_BINS] = {0}; /* mixture[d, n]: U' D_0 */
-  int lane_fallbacks[LANES] = {0};
-  TRY(training_check_create(&scratch, network->d, denoiser_network_workspace(network), &check));
+  void *start_work, *work;
+  TRY(training_check_create(&scratch, d, &check));
+  TRY(start->scratch(start, &scratch, &start_work));
+  TRY(denoiser_network_scratch(&scratch, network, &work));
   ALLOCATE(&scratch, mixture, d * LANES);
   ALLOCATE(&scratch, agreement, DENOISER_BINS * held_out);
   for (int k = 0; k < DENOISER_BINS; k++) network->share[k] = 1;
@@ -268,20 +265,18 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, (uint32_t)fit->steps + 1, 0};
   for (int tile = 0; tile < CHECK_TILES; tile++) {
     const DenoiserCases *cases = &check.cases;
+    const LaneEvidence *at = &cases->observed;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
-    training_case_observation(cases, check.column, check.vector);
-    start->moments(start, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean, NULL,
-                   lane_fallbacks, check.workspace);
-    linalg_multiply_transposed_lanes(d, LANES, cases->basis, check.mean, mixture);
-    denoiser_network_moments(network, false, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean,
-                             check.covariance, lane_fallbacks, check.workspace);
-    linalg_multiply_transposed_lanes(d, LANES, cases->basis, check.mean, check.column);
+    start->moments(start, at, check.mean, NULL, check.lane_fallbacks, start_work);
+    linalg_multiply_transposed_lanes(d, LANES, at->basis, check.mean, mixture);
+    denoiser_network_moments(network, false, at, check.mean, check.covariance, check.lane_fallbacks, work);
+    linalg_multiply_transposed_lanes(d, LANES, at->basis, check.mean, check.column);
     for (int n = 0; n < LANES; n++) {
       const int bin = denoiser_training_bin(cases, n);
       double *own = agreement + bin * held_out + cases->sample[n] - samples->training;
       for (int i = 0; i < d; i++) {
         const int k = i * LANES + n;
-        const double unit = sqrt(1 + cases->eigenvalue[k]), h = unit * (check.column[k] - mixture[k]);
+        const double unit = sqrt(1 + at->eigenvalue[k]), h = unit * (check.column[k] - mixture[k]);
         *own += h * (cases->error[k] - unit * (mixture[k] - cases->mean[k]));
         square[bin] += h * h;
       }

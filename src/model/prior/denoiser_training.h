@@ -19,7 +19,7 @@
 /* n = DENOISER_LANES cases, lane last. */
 typedef struct {
   int d;
-  double *basis, *eigenvalue; /* [d, d, n], [d, n]: M = U diag(q) U' */
+  LaneEvidence observed; /* M and b */
   double *mean, *error; /* [d, n]: U' m, U' u */
   int sample[DENOISER_LANES]; /* index of z among the samples */
   double *uniform, *normal; /* scratch */

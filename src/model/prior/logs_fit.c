@@ -178,7 +178,7 @@ double logs_fit_cost(int d, double tasks, double rows, int components, int start
 /* ---- draws, and whole fits */
 
 const PriorOps *logs_family(const PriorOps *family) {
-  return family->fit_logs_part ? family : &prior_mixture;
+  return family->able & PRIOR_LOGS ? family : &prior_mixture;
 }
 
 /* Makes items of all tasks, in the coordinates of theta itself. */

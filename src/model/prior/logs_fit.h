@@ -3,10 +3,9 @@
  *
  * In a study that learns from logs, all simulated tasks are added to Logs (logs_add) on every rank, as
  * training samples are. `gaussian` and `mixture` are fitted in independent parts, which ranks share as in a
- * fit to samples: prior_parts(family, fit) parts of family->part_size(fit, d) doubles each, by
- * family->fit_logs_part, then family->assemble_logs. The other families first need a mixture fitted to the
- * same logs (logs_family; with fit->components = 0, the number of components that predicts best), then
- * logs_draws under it; from these samples on, the fit is like any other.
+ * fit to samples. The other families first need a mixture fitted to the same logs (logs_family; with
+ * fit->components = 0, the number of components that predicts best), then logs_draws under it; from these
+ * samples on, the fit is like any other.
  *
  * Tasks are assumed to be in random order, because the first ones are held out and serve to compare starts.
  * Simulated tasks are; a user's go through logs_sample. */

@@ -2,7 +2,6 @@
 #include "model/prior/prior.h"
 
 #include "model/prior/families.h"
-#include "model/prior/prior_beside.h"
 
 #include <string.h>
 
@@ -40,31 +39,21 @@ const char *prior_closed_name(int index) {
   return NULL;
 }
 
-size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit) {
-  return family->part_size(fit, source->logs ? source->logs->d : source->samples->d);
-}
-
-Status fit_source_part(const FitSource *source, const PriorOps *family, const PriorFit *fit, int part,
-                       double *out) {
-  return source->logs ? family->fit_logs_part(fit, source->logs, part, out)
-                      : family->fit_part(fit, source->samples, part, out);
-}
-
 Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
                            const PriorFit *fit, const double *parts, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = family, .d = source->logs ? source->logs->d : source->samples->d};
-  return source->logs ? family->assemble_logs(out, fit, source->logs, parts)
-                      : family->assemble(out, fit, source->samples, parts);
+  *out = (Prior){.memory = memory, .ops = family, .d = fit_source_dimension(source)};
+  return family->assemble(out, fit, source, parts);
 }
 
 Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,
                         Prior *out) {
   SCRATCH_ARENA(scratch);
-  const size_t size = fit_source_part_size(source, family, fit), count = (size_t)prior_parts(family, fit);
+  const size_t size = family->part_size(fit, fit_source_dimension(source)),
+               count = (size_t)prior_parts(family, fit);
   double *parts;
   ALLOCATE(&scratch, parts, count * size);
   for (size_t part = 0; part < count; part++)
-    TRY(fit_source_part(source, family, fit, (int)part, parts + part * size));
+    TRY(family->fit_part(fit, source, (int)part, parts + part * size));
   return fit_source_assemble(memory, source, family, fit, parts, out);
 }
 

@@ -32,8 +32,20 @@ typedef struct {
   uint32_t replicate; /* with `seed`, names the streams of this fit */
 } PriorFit;
 
-/* What every prior of a family can do, known before one is fitted. */
-enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2 };
+/* What every prior of a family can do, known before one is fitted; PRIOR_LOGS: it can be fitted to logs of
+ * past tasks (logs_fit.h), while other families are fitted to draws from the tasks' posteriors. */
+enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2, PRIOR_LOGS = 1 << 3 };
+
+/* What a prior is fitted to: one of the two, not owned; the other is NULL. */
+typedef struct {
+  const Samples *samples;
+  const Logs *logs;
+} FitSource;
+
+/* Returns the number of dimensions of theta. */
+static inline int fit_source_dimension(const FitSource *source) {
+  return source->logs ? source->logs->d : source->samples->d;
+}
 
 /* A family in the registry can be fitted and stored. A prior outside the registry, such as the known
  * distribution of theta* (problem/problem_theta.h), needs only `sample`; the other members that families must
@@ -53,14 +65,10 @@ typedef struct {
    * parts[parts, part_size]. `fit_part` does not depend on other parts, on ranks or on order. */
   int (*parts)(const PriorFit *fit);
   size_t (*part_size)(const PriorFit *fit, int d);
-  Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
-  Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
+  Status (*fit_part)(const PriorFit *fit, const FitSource *source, int part, double *out);
+  Status (*assemble)(Prior *prior, const PriorFit *fit, const FitSource *source, const double *parts);
   /* OPTIONAL. Number of parameters of its network, or of one stage's network; NULL: it has no network. */
   size_t (*network_size)(const PriorFit *fit, int d);
-  /* OPTIONAL. fit_part and assemble for logs of past tasks (logs_fit.h); a family without them is fitted to
-   * draws from the tasks' posteriors. */
-  Status (*fit_logs_part)(const PriorFit *fit, const Logs *logs, int part, double *out);
-  Status (*assemble_logs)(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
   /* REQUIRED of a family. Print everything in `fit` that the fitted prior depends on: fits that print the
    * same text are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
@@ -132,6 +140,10 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 /* Returns the result of prior->ops->doubt; NULL if there is none. */
 const char *prior_doubt(const Prior *prior);
 
+/* Limits of prior->beside of a prior that does not correct a mixture: it has one component for every 20
+ * samples, at most BESIDE_COMPONENTS, and in more than BESIDE_MOST dimensions there is none. */
+enum { BESIDE_MOST = 64, BESIDE_COMPONENTS = 10 };
+
 /* Returns a closed-form mixture to use in place of the prior: its `mixture`, else `beside`, else NULL. */
 const Mixture *prior_stand_in(const Prior *prior);
 /* Returns STATUS_INPUT if prior_stand_in finds none, so that this prior cannot have a guard. */
@@ -146,18 +158,7 @@ const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
 const char *prior_closed_name(int index); /* counts only the families in closed form */
 
-/* What a prior is fitted to: one of the two, not owned; the other is NULL. Logs go to families that have
- * fit_logs_part. */
-typedef struct {
-  const Samples *samples;
-  const Logs *logs;
-} FitSource;
-
-/* Returns the number of doubles in a part. fit_source_part fits one, out[fit_source_part_size];
- * fit_source_assemble makes the prior from all parts[parts, size]. */
-size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit);
-Status fit_source_part(const FitSource *source, const PriorOps *family, const PriorFit *fit, int part,
-                       double *out);
+/* Makes a prior from all parts[parts, part_size] of its fit. */
 Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
                            const PriorFit *fit, const double *parts, Prior *out);
 

@@ -8,7 +8,6 @@
 #include "model/network/learning.h"
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
-#include "model/prior/prior_beside.h"
 
 #include <limits.h>
 #include <math.h>
@@ -26,26 +25,26 @@ typedef struct {
   Denoiser start; /* the mixture's denoiser */
   DenoiserNetwork network;
   float *parameters; /* [network_parameters] */
-  double *shift, *scale; /* [d] */
   DenoiserCheck check;
   TrainingOrigin origin;
   Unconditional unconditional;
 } Learned;
 
-static void prior_denoiser_moments(const Denoiser *denoiser, int lanes, const double *basis,
-                                   const double *eigenvalue, const double *vector, double *mean,
-                                   double *covariance, int *lane_fallbacks, double *workspace) {
+static Status prior_denoiser_scratch(const Denoiser *denoiser, Arena *memory, void **out) {
   const Learned *self = denoiser->state;
-  denoiser_network_moments(&self->network, true, lanes, basis, eigenvalue, vector, mean, covariance,
-                           lane_fallbacks, workspace);
+  return denoiser_network_scratch(memory, &self->network, out);
 }
 
-static void moments_from_mixture(const Denoiser *denoiser, int lanes, const double *basis,
-                                 const double *eigenvalue, const double *vector, double *mean,
-                                 double *covariance, int *lane_fallbacks, double *workspace) {
+static void prior_denoiser_moments(const Denoiser *denoiser, const LaneEvidence *at, double *mean,
+                                   double *covariance, int *lane_fallbacks, void *scratch) {
   const Learned *self = denoiser->state;
-  denoiser_network_moments(&self->network, false, lanes, basis, eigenvalue, vector, mean, covariance,
-                           lane_fallbacks, workspace);
+  denoiser_network_moments(&self->network, true, at, mean, covariance, lane_fallbacks, scratch);
+}
+
+static void moments_from_mixture(const Denoiser *denoiser, const LaneEvidence *at, double *mean,
+                                 double *covariance, int *lane_fallbacks, void *scratch) {
+  const Learned *self = denoiser->state;
+  denoiser_network_moments(&self->network, false, at, mean, covariance, lane_fallbacks, scratch);
 }
 
 /* Creates a prior with everything allocated; parameters, shift and scale are still to be set. Takes over the
@@ -65,19 +64,26 @@ static Status prior_denoiser_create(Prior *prior, const Mixture *mixture, int hi
                                     .start = &self->start,
                                     .most_precision = DENOISER_MOST_PRECISION};
   ALLOCATE(memory, self->parameters, network_parameters(&self->network.shape));
-  ALLOCATE_ARRAYS(memory, d, self->shift, self->scale);
   self->network.parameters = self->parameters;
-  self->denoiser = (Denoiser){.d = d,
-                              .shift = self->shift,
-                              .scale = self->scale,
-                              .workspace = denoiser_network_workspace(&self->network),
-                              .state = self,
-                              .moments = prior_denoiser_moments,
-                              .moments_from_mixture = moments_from_mixture};
+  TRY(denoiser_standard(memory, d, &self->denoiser));
+  self->denoiser.state = self;
+  self->denoiser.scratch = prior_denoiser_scratch;
+  self->denoiser.moments = prior_denoiser_moments;
+  self->denoiser.moments_from_mixture = moments_from_mixture;
   TRY(denoiser_localisation_sample_create(memory, &self->denoiser, &self->unconditional));
   prior->denoiser = &self->denoiser;
   *out = self;
   return STATUS_OK;
+}
+
+/* Sets prior->beside to the mixture that the network corrects, in the coordinates of theta. */
+static Status prior_denoiser_set_beside(Prior *prior) {
+  const Learned *self = prior->state;
+  Mixture *out;
+  ALLOCATE(prior->memory, out, 1);
+  TRY(mixture_copy(prior->memory, &self->mixture, out));
+  prior->beside = out;
+  return mixture_transform(out, self->denoiser.shift, self->denoiser.scale);
 }
 
 static void prior_denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -199,7 +205,8 @@ static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSample
 }
 
 /* Learns and checks a denoiser in a temporary prior, and packs it into the only part. */
-static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *samples, int index, double *out) {
+static Status prior_denoiser_fit_part(const PriorFit *fit, const FitSource *source, int index, double *out) {
+  const Samples *samples = source->samples;
   SCRATCH_ARENA(scratch);
   const Part part = prior_denoiser_view_part(samples->d, out);
   const size_t vector = (size_t)samples->d * sizeof(double),
@@ -212,8 +219,8 @@ static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *sample
   TRY(training_samples_create(&scratch, fit, true, samples, &training));
   TRY(fit_mixture(&scratch, fit, &training, &corrected, &mixture));
   TRY(prior_denoiser_create(&prior, &corrected, fit->hidden_count, fit->hidden, &self));
-  memcpy(self->shift, training.shift, vector);
-  memcpy(self->scale, training.scale, vector);
+  memcpy(self->denoiser.shift, training.shift, vector);
+  memcpy(self->denoiser.scale, training.scale, vector);
   TRY(denoiser_train(fit, &training, &self->network, self->parameters));
   TRY(denoiser_choose_shares(fit, &training, &self->network));
   TRY(denoiser_check(fit, &training, &self->denoiser, &self->check));
@@ -225,8 +232,9 @@ static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *sample
   return STATUS_OK;
 }
 
-static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const FitSource *source,
                                       const double *parts) {
+  const Samples *samples = source->samples;
   const Part part = prior_denoiser_view_part(samples->d, parts);
   Mixture mixture;
   Learned *self;
@@ -236,9 +244,9 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const S
   for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
   memcpy(&self->check, part.check, sizeof self->check);
   memcpy(self->network.share, part.share, sizeof self->network.share);
-  training_standardise(true, samples, self->shift, self->scale);
+  training_standardise(true, samples, self->denoiser.shift, self->denoiser.scale);
   TRY(training_origin_find(samples, &self->origin));
-  return prior_beside_scale(prior, &self->mixture, self->shift, self->scale);
+  return prior_denoiser_set_beside(prior);
 }
 
 static void prior_denoiser_report(const Prior *prior, FILE *out) {
@@ -292,7 +300,7 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
   TRY(store_dimension(file, "member", 1, &member));
   TRY(mixture_save(&self->mixture, file, &dim));
   TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
-  TRY(training_origin_save(&self->origin, self->shift, self->scale, file, dim));
+  TRY(training_origin_save(&self->origin, self->denoiser.shift, self->denoiser.scale, file, dim));
   TRY(store_real_attribute(file, "most_precision", self->network.most_precision));
   TRY(store_write(file, "check_end", STORE_DOUBLE, 1, &bin, "upper end of the bin of log det(I + M)", "1",
                   ends));
@@ -316,8 +324,8 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
     return status_set(STATUS_INPUT, "%s: %zu dimensions are too many for a denoiser", store_path(file), d);
   TRY(network_load_hidden(file, 1, (size_t)denoiser_input_count(mixture.d), d, &hidden_count, hidden));
   TRY(prior_denoiser_create(prior, &mixture, hidden_count, hidden, &self));
-  TRY(training_origin_load(file, d, &self->origin, self->shift, self->scale));
-  TRY(training_check_scale(store_path(file), mixture.d, self->shift, self->scale));
+  TRY(training_origin_load(file, d, &self->origin, self->denoiser.shift, self->denoiser.scale));
+  TRY(training_check_scale(store_path(file), mixture.d, self->denoiser.shift, self->denoiser.scale));
   for (int i = 0; i < CHECK_COUNT; i++) {
     TRY(store_shape(file, CHECKS[i].name, 1, &bins));
     TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
@@ -336,7 +344,7 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
   if (!(self->network.most_precision > 0) || !isfinite(self->network.most_precision))
     return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
                       store_path(file), self->network.most_precision);
-  TRY(prior_beside_scale(prior, &self->mixture, self->shift, self->scale));
+  TRY(prior_denoiser_set_beside(prior));
   return network_load(&self->network.shape, 1, file, self->parameters);
 }
 

@@ -1,11 +1,11 @@
 /* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
  * its own regression. */
 #include "core/simd.h"
+#include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/network/network_kernel.h"
 #include "model/network/network_store.h"
 #include "model/prior/prior.h"
-#include "model/prior/prior_beside.h"
 #include "model/prior/training.h"
 
 #include <limits.h>
@@ -166,7 +166,52 @@ static size_t prior_diffusion_network_size(const PriorFit *fit, int d) {
   return training_stage_values(fit, d) - 1; /* without the loss */
 }
 
-/* Returns the number of parts: the groups of stages, and last the mixture for prior->beside. */
+/* ---- the mixture beside it, which only a guard uses (sampler/guard.h) */
+
+enum { BESIDE_EACH = 20 /* samples per component */, BESIDE_STARTS = 4 /* of EM */ };
+
+static int prior_diffusion_beside_components(int n) {
+  const int wanted = n / BESIDE_EACH, most = wanted < BESIDE_COMPONENTS ? wanted : BESIDE_COMPONENTS;
+  return most < 1 ? 1 : most;
+}
+
+static Status prior_diffusion_fit_beside(const PriorFit *fit, const Samples *samples, double *part) {
+  SCRATCH_ARENA(scratch);
+  Mixture mixture;
+  if (samples->d > BESIDE_MOST) return STATUS_OK;
+  TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta,
+                          prior_diffusion_beside_components(samples->n), BESIDE_STARTS,
+                          rng_key(fit->seed, RNG_BESIDE), fit->replicate, &mixture));
+  mixture_pack(&mixture, part);
+  return STATUS_OK;
+}
+
+static Status prior_diffusion_assemble_beside(Prior *prior, const double *part) {
+  Mixture *mixture;
+  if (prior->d > BESIDE_MOST) return STATUS_OK;
+  ALLOCATE(prior->memory, mixture, 1);
+  TRY(mixture_unpack(prior->memory, prior->d, part, mixture));
+  TRY(mixture_check("the companion mixture of the fitted prior", mixture));
+  prior->beside = mixture;
+  return mixture_prepare(mixture);
+}
+
+/* Does nothing if the file has no mixture. */
+static Status prior_diffusion_load_beside(Prior *prior, StoreFile *file) {
+  Mixture *mixture;
+  if (!store_has_variable(file, "weight")) return STATUS_OK;
+  ALLOCATE(prior->memory, mixture, 1);
+  TRY(mixture_load(prior->memory, file, mixture));
+  if (mixture->d != prior->d)
+    return status_set(STATUS_INPUT, "%s: the mixture has %d dimensions, but the networks have %d",
+                      store_path(file), mixture->d, prior->d);
+  prior->beside = mixture;
+  return mixture_prepare(mixture);
+}
+
+/* ---- fits and prior files */
+
+/* Returns the number of parts: the groups of stages, and last the mixture beside the prior. */
 static int prior_diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
 
 static size_t prior_diffusion_part_size(const PriorFit *fit, int d) {
@@ -175,13 +220,20 @@ static size_t prior_diffusion_part_size(const PriorFit *fit, int d) {
   return group > beside ? group : beside;
 }
 
-static Status prior_diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+static Status prior_diffusion_fit_part(const PriorFit *fit, const FitSource *source, int part, double *out) {
+  const Samples *samples = source->samples;
   SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
-  if (part == training_groups(fit)) return prior_beside_fit_part(fit, samples, out);
+  if (part == training_groups(fit)) return prior_diffusion_fit_beside(fit, samples, out);
   TRY(training_create(&scratch, fit, samples, &setup));
   return training_group(&setup, part, out);
+}
+
+static double prior_diffusion_cost(const PriorFit *fit, int d, double samples) {
+  const int components = prior_diffusion_beside_components((int)samples);
+  return training_cost(fit, d) +
+         (d > BESIDE_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components, BESIDE_STARTS));
 }
 
 /* Checks that losses, shift and scale, fitted or read, are finite and that scale is above 0. */
@@ -196,8 +248,9 @@ static Status prior_diffusion_check_vectors(const Diffusion *self, const char *n
 }
 
 /* Assembles a prior; fails if the reader of prior files would refuse it. */
-static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const FitSource *source,
                                        const double *parts) {
+  const Samples *samples = source->samples;
   Diffusion *self;
   TRY(prior_diffusion_create(prior, fit, samples->d, &self));
   const size_t count = network_parameters(&self->shape), size = prior_diffusion_part_size(fit, samples->d);
@@ -216,7 +269,7 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
       return status_set(STATUS_INPUT,
                         "the fitted prior: the network of stage %zu contains a value that is not finite",
                         k / count + 1);
-  return prior_beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
+  return prior_diffusion_assemble_beside(prior, parts + (size_t)training_groups(fit) * size);
 }
 
 static void prior_diffusion_report(const Prior *prior, FILE *out) {
@@ -288,7 +341,7 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
   TRY(status);
   TRY(network_load(&self->shape, stages, file, self->parameters));
   TRY(prior_diffusion_check_vectors(self, store_path(file)));
-  return prior_beside_load(prior, file);
+  return prior_diffusion_load_beside(prior, file);
 }
 
 const PriorOps prior_diffusion = {
@@ -304,7 +357,7 @@ const PriorOps prior_diffusion = {
     .network_size = prior_diffusion_network_size,
     .fit_part = prior_diffusion_fit_part,
     .assemble = prior_diffusion_assemble,
-    .cost = training_cost,
+    .cost = prior_diffusion_cost,
     .describe_fit = prior_diffusion_describe_fit,
     .settle = training_settle,
     .report = prior_diffusion_report,

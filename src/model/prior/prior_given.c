@@ -17,35 +17,43 @@ typedef struct {
   void *context;
 } Given;
 
-/* Transposes from[rows, n] to to[n, rows]. */
-static void prior_given_transpose(size_t rows, size_t n, const double *from, double *to) {
-  for (size_t i = 0; i < rows; i++)
-    for (size_t k = 0; k < n; k++) to[k * rows + i] = from[i * n + k];
+/* What a call works in, in the caller's layout, lane first, but for `lane_precision`. */
+typedef struct {
+  double *lane_precision, *precision, *covariance; /* [d, d, n], [n, d, d], [n, d, d] */
+  double *b, *mean; /* [n, d] */
+} GivenScratch;
+
+static Status prior_given_scratch(const Denoiser *denoiser, Arena *memory, void **out) {
+  const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
+  GivenScratch *at;
+  ALLOCATE(memory, at, 1);
+  ALLOCATE_ARRAYS(memory, matrix, at->lane_precision, at->precision, at->covariance);
+  ALLOCATE_ARRAYS(memory, vector, at->b, at->mean);
+  *out = at;
+  return STATUS_OK;
 }
 
-static void prior_given_moments(const Denoiser *denoiser, int lanes, const double *basis,
-                                const double *eigenvalue, const double *vector, double *mean,
-                                double *covariance, int *lane_fallbacks, double *workspace) {
+static void prior_given_moments(const Denoiser *denoiser, const LaneEvidence *evidence, double *mean,
+                                double *covariance, int *lane_fallbacks, void *scratch) {
   const Given *self = denoiser->state;
-  const size_t d = (size_t)denoiser->d, n = (size_t)lanes, matrix = d * d * DENOISER_LANES;
-  double *precision = workspace, *by_lane = precision + matrix, *moments = by_lane + matrix;
-  double *b = moments + matrix, *means = b + d * DENOISER_LANES;
-  linalg_spectral_lanes(denoiser->d, lanes, basis, eigenvalue, precision);
-  prior_given_transpose(d * d, n, precision, by_lane);
-  prior_given_transpose(d, n, vector, b);
-  const bool done = self->function(self->context, lanes, denoiser->d, b, by_lane, means, moments) == 0;
-  for (size_t k = 0; k < n; k++) {
-    double *m = means + k * d, *c = moments + k * d * d;
+  const GivenScratch *at = scratch;
+  const int d = denoiser->d, n = evidence->lanes;
+  linalg_spectral_lanes(d, n, evidence->basis, evidence->eigenvalue, at->lane_precision);
+  io_dataset_transpose(d * d, n, at->lane_precision, at->precision);
+  io_dataset_transpose(d, n, evidence->vector, at->b);
+  const bool done = self->function(self->context, n, d, at->b, at->precision, at->mean, at->covariance) == 0;
+  for (int k = 0; k < n; k++) {
+    double *m = at->mean + k * d, *c = at->covariance + k * d * d;
     bool finite = done;
-    for (size_t i = 0; i < d; i++) finite = finite && isfinite(m[i]);
-    for (size_t i = 0; i < d * d; i++) finite = finite && isfinite(c[i]);
+    for (int i = 0; i < d; i++) finite = finite && isfinite(m[i]);
+    for (int i = 0; i < d * d; i++) finite = finite && isfinite(c[i]);
     if (finite) continue;
-    memset(m, 0, d * sizeof *m);
-    memset(c, 0, d * d * sizeof *c);
+    memset(m, 0, (size_t)d * sizeof *m);
+    memset(c, 0, (size_t)(d * d) * sizeof *c);
     lane_fallbacks[k]++;
   }
-  prior_given_transpose(n, d, means, mean);
-  prior_given_transpose(n, d * d, moments, covariance);
+  io_dataset_transpose(n, d, at->mean, mean);
+  io_dataset_transpose(n, d * d, at->covariance, covariance);
 }
 
 static void prior_given_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -56,14 +64,13 @@ static void prior_given_sample(const Prior *prior, RngLanes *rng, double *theta)
 static const PriorOps given_ops = {.name = "given", .sample = prior_given_sample};
 
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out) {
-  const size_t size = (size_t)d;
   Given *self;
   ALLOCATE(memory, self, 1);
   *out = (Prior){.memory = memory, .ops = &given_ops, .d = d, .state = self, .denoiser = &self->denoiser};
   self->function = function, self->context = context;
   TRY(denoiser_standard(memory, d, &self->denoiser));
-  self->denoiser.workspace = (3 * size + 2) * size * DENOISER_LANES;
   self->denoiser.state = self;
+  self->denoiser.scratch = prior_given_scratch;
   self->denoiser.moments = prior_given_moments;
   return denoiser_localisation_sample_create(memory, &self->denoiser, &self->samples);
 }

@@ -218,14 +218,13 @@ static int prior_mixture_parts(const PriorFit *fit) {
   return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES;
 }
 
-/* Returns whether n items are enough for a number of components. */
-typedef bool Tried(int d, int n, int components);
-
-/* Returns the components of a part for n items, or 0 if there is nothing to fit. */
-static int prior_closed_part_components(const PriorFit *fit, int d, int n, Tried *tried, int part) {
+/* Returns the components of a part, or 0 if there is nothing to fit. */
+static int prior_closed_part_components(const PriorFit *fit, const FitSource *source, int part) {
   if (fit->components > 0) return fit->components;
-  const int candidate = mixture_candidate(d, part);
-  return candidate > 0 && tried(d, n, candidate) ? candidate : 0;
+  const int d = fit_source_dimension(source), candidate = mixture_candidate(d, part);
+  const bool enough = source->logs ? logs_candidate_fits(d, source->logs->tasks, candidate)
+                                   : mixture_candidate_fits(d, source->samples->n, candidate);
+  return candidate > 0 && enough ? candidate : 0;
 }
 
 static size_t prior_mixture_part_size(const PriorFit *fit, int d) {
@@ -237,37 +236,43 @@ static int prior_mixture_components(const PriorFit *fit) {
   return fit->components > 0 ? fit->components : TYPICAL;
 }
 
-static Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+static Status prior_mixture_fit_part(const PriorFit *fit, const FitSource *source, int part, double *out) {
   const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
-  const int d = samples->d, n = samples->n;
-  const int components = prior_closed_part_components(fit, d, n, mixture_candidate_fits, part);
+  const int d = fit_source_dimension(source), n = source->logs ? 0 : source->samples->n, starts = fit->starts,
+            components = prior_closed_part_components(fit, source, part);
+  const double *theta = source->logs ? NULL : source->samples->theta;
   SCRATCH_ARENA(scratch);
   Mixture fitted;
   int most = components;
   if (components == 0) return STATUS_OK;
-  if (fit->components > 0)
-    TRY(mixture_fit(&scratch, d, n, samples->theta, components, fit->starts, key, fit->replicate, &fitted));
+  if (source->logs)
+    TRY(logs_fit(&scratch, source->logs, components, starts, key, fit->replicate, &fitted, &out[HEAD_NOISE],
+                 fit->components == 0 ? out + HEAD : NULL));
+  else if (fit->components > 0)
+    TRY(mixture_fit(&scratch, d, n, theta, components, starts, key, fit->replicate, &fitted));
   else if (components == mixture_candidate(d, 0))
-    TRY(mixture_try_more(&scratch, d, n, samples->theta, fit->starts, key, fit->replicate, &fitted,
-                         out + HEAD, &out[HEAD_SHARED], &most));
+    TRY(mixture_try_more(&scratch, d, n, theta, starts, key, fit->replicate, &fitted, out + HEAD,
+                         &out[HEAD_SHARED], &most));
   else
-    TRY(mixture_try(&scratch, d, n, samples->theta, components, fit->starts, key, fit->replicate, &fitted,
-                    out + HEAD, &out[HEAD_SHARED]));
+    TRY(mixture_try(&scratch, d, n, theta, components, starts, key, fit->replicate, &fitted, out + HEAD,
+                    &out[HEAD_SHARED]));
+  if (source->logs && logs_has_rows(source->logs)) out[HEAD_NOISE] = 0;
   out[HEAD_MOST] = most;
   mixture_pack(&fitted, out + BEFORE);
   return STATUS_OK;
 }
 
 /* Assembles a prior; fails if the reader of prior files would refuse it. */
-static Status prior_closed_assemble(Prior *prior, const PriorFit *fit, int n, Tried *tried,
-                                    const double *parts) {
+static Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const FitSource *source,
+                                     const double *parts) {
   const size_t size = prior_mixture_part_size(fit, prior->d);
+  const int n = source->logs ? source->logs->tasks : source->samples->n;
   const double *candidate[MIXTURE_MOST_CANDIDATES], *held_out[MIXTURE_MOST_CANDIDATES], *chosen = parts;
   int components[MIXTURE_MOST_CANDIDATES], count = 0, most = 0;
   MixtureChoice choice = {.count = 0};
   Mixture mixture;
   for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* candidates fall, these arrays rise */
-    if (prior_closed_part_components(fit, prior->d, n, tried, part) == 0) continue;
+    if (prior_closed_part_components(fit, source, part) == 0) continue;
     candidate[count] = parts + (size_t)part * size;
     held_out[count] = candidate[count] + HEAD;
     components[count] = (int)candidate[count][BEFORE];
@@ -283,29 +288,6 @@ static Status prior_closed_assemble(Prior *prior, const PriorFit *fit, int n, Tr
   TRY(mixture_unpack(prior->memory, prior->d, chosen + BEFORE, &mixture));
   TRY(mixture_check("the fitted prior", &mixture));
   return prior_closed_create(prior, &mixture, &choice, fit);
-}
-
-static Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                                     const double *parts) {
-  return prior_closed_assemble(prior, fit, samples->n, mixture_candidate_fits, parts);
-}
-
-static Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
-  const int components = prior_closed_part_components(fit, logs->d, logs->tasks, logs_candidate_fits, part);
-  SCRATCH_ARENA(scratch);
-  Mixture fitted;
-  double noise;
-  if (components == 0) return STATUS_OK;
-  TRY(logs_fit(&scratch, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate,
-               &fitted, &noise, fit->components == 0 ? out + HEAD : NULL));
-  out[HEAD_MOST] = components, out[HEAD_NOISE] = logs_has_rows(logs) ? 0 : noise;
-  mixture_pack(&fitted, out + BEFORE);
-  return STATUS_OK;
-}
-
-static Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs,
-                                          const double *parts) {
-  return prior_closed_assemble(prior, fit, logs->tasks, logs_candidate_fits, parts);
 }
 
 /* Describes the fit. The chain is exact and is rebuilt from the study's keys when a file is loaded, so a fit
@@ -345,11 +327,10 @@ static void prior_gaussian_settle(PriorFit *fit, int d) {
 
 /* What the two families share. */
 #define CLOSED_OPS                                                                                           \
-  .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = prior_closed_sample,                       \
+  .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER | PRIOR_LOGS, .sample = prior_closed_sample,          \
   .save = prior_closed_save, .load = prior_closed_load, .log_density = prior_closed_log_density,             \
   .score = prior_closed_score, .parts = prior_mixture_parts, .part_size = prior_mixture_part_size,           \
   .fit_part = prior_mixture_fit_part, .assemble = prior_mixture_assemble,                                    \
-  .fit_logs_part = prior_mixture_fit_logs_part, .assemble_logs = prior_mixture_assemble_logs,                \
   .logs_cost = prior_mixture_logs_cost, .components = prior_mixture_components
 
 const PriorOps prior_gaussian = {.name = "gaussian",

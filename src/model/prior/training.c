@@ -4,7 +4,6 @@
 #include "core/simd.h"
 #include "model/network/learning.h"
 #include "model/network/network_kernel.h"
-#include "model/prior/prior_beside.h"
 
 #include <math.h>
 #include <string.h>
@@ -222,7 +221,7 @@ void training_settle(PriorFit *fit, int d) {
   if (fit->learning_rate == 0) fit->learning_rate = fmin(0.02, 1.5 / widest);
 }
 
-double training_cost(const PriorFit *fit, int d, double samples) {
+double training_cost(const PriorFit *fit, int d) {
   SCRATCH_ARENA(scratch);
   const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden, d);
   Schedule schedule;
@@ -230,6 +229,5 @@ double training_cost(const PriorFit *fit, int d, double samples) {
   if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
   for (int t = 1; t <= schedule.stages; t++)
     steps += training_stage_steps(fit, &schedule, t, training_stage_share(&schedule, t));
-  return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) +
-         prior_beside_part_cost(d, samples);
+  return learning_cost(steps, fit->batch, (double)network_parameters(&shape));
 }

@@ -37,8 +37,8 @@ typedef struct {
   Irls irls;
   Ep ep;
   int *lane_fallbacks; /* [n]: of the denoiser during the search, which are ignored */
-  double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
-  double *basis, *eigenvalue; /* [d, d, n], [d, n]: Lambda's decomposition */
+  double *precision; /* [d, d, n]: Lambda */
+  LaneEvidence evidence; /* its decomposition, and b */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of the Gaussian in the prior's place */
   double *log_evidence, *scratch; /* [n], [d, d, n] */
 } Linearised;
@@ -47,18 +47,17 @@ typedef struct {
  * C. Where C is wider than any Gaussian allows, as it is between modes, takes a wide one that keeps D. */
 static void linearised_find_gaussian(Linearised *self, Localisation *walk, int lanes) {
   const int d = walk->denoiser->d, entries = d * lanes;
-  memcpy(self->scratch, self->vector, (size_t)entries * sizeof *self->vector);
-  denoiser_localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->scratch,
-                                self->lane_fallbacks);
-  for (int i = 0; i < entries; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], LEAST_VARIANCE);
-  linalg_spectral_lanes(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
+  const LaneEvidence *at = &self->evidence;
+  denoiser_localisation_moments(walk, 0, at, self->lane_fallbacks);
+  for (int i = 0; i < entries; i++) at->eigenvalue[i] = 1 / fmax(walk->variance[i], LEAST_VARIANCE);
+  linalg_spectral_lanes(d, lanes, walk->axes, at->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->prior_precision[i] -= self->precision[i];
-  linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis, self->eigenvalue);
-  for (int i = 0; i < entries; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], LEAST_PRECISION);
-  linalg_spectral_lanes(d, lanes, self->basis, self->eigenvalue, self->prior_precision);
+  linalg_eigen_lanes(d, lanes, self->prior_precision, at->basis, at->eigenvalue);
+  for (int i = 0; i < entries; i++) at->eigenvalue[i] = fmax(at->eigenvalue[i], LEAST_PRECISION);
+  linalg_spectral_lanes(d, lanes, at->basis, at->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->scratch[i] = self->prior_precision[i] + self->precision[i];
   linalg_multiply_lanes(d, lanes, self->scratch, walk->mean, self->prior_vector);
-  for (int i = 0; i < entries; i++) self->prior_vector[i] -= self->vector[i];
+  for (int i = 0; i < entries; i++) self->prior_vector[i] -= at->vector[i];
 }
 
 /* Finds the evidence for the lanes of the view, in the denoiser's coordinates and the same for every draw of
@@ -71,22 +70,23 @@ static void linearised_find(Linearised *self, Localisation *walk, const HistoryV
   const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
   const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
   ASSERT(runs <= DENOISER_LANES);
-  denoiser_localisation_no_evidence(d, runs, self->basis, self->eigenvalue, self->vector);
+  LaneEvidence *at = &self->evidence;
+  denoiser_evidence_clear(d, runs, at);
   memset(self->precision, 0, (size_t)(d * d * runs) * sizeof *self->precision);
   linearised_find_gaussian(self, walk, runs);
-  irls_solve(&self->irls, &once, self->prior_precision, self->prior_vector, self->precision, self->vector,
+  irls_solve(&self->irls, &once, self->prior_precision, self->prior_vector, self->precision, at->vector,
              self->scratch, fallbacks);
   for (int pass = 1; pass <= GAUSSIANS; pass++) {
     if (pass > 1) linearised_find_gaussian(self, walk, runs);
-    ep_solve(&self->ep, &once, self->prior_precision, self->prior_vector, self->precision, self->vector,
+    ep_solve(&self->ep, &once, self->prior_precision, self->prior_vector, self->precision, at->vector,
              self->log_evidence, fallbacks);
-    linalg_eigen_lanes(d, runs, self->precision, self->basis, self->eigenvalue);
-    for (int i = 0; i < d * runs; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
+    linalg_eigen_lanes(d, runs, self->precision, at->basis, at->eigenvalue);
+    for (int i = 0; i < d * runs; i++) at->eigenvalue[i] = fmax(at->eigenvalue[i], 0); /* rounding */
   }
   history_repeat_runs(view, first, runs, d * d, self->precision, self->scratch);
-  history_repeat_runs(view, first, runs, d * d, self->basis, self->scratch);
-  history_repeat_runs(view, first, runs, d, self->eigenvalue, self->scratch);
-  history_repeat_runs(view, first, runs, d, self->vector, self->scratch);
+  history_repeat_runs(view, first, runs, d * d, at->basis, self->scratch);
+  history_repeat_runs(view, first, runs, d, at->eigenvalue, self->scratch);
+  history_repeat_runs(view, first, runs, d, at->vector, self->scratch);
 }
 
 /* ---- the sampler */
@@ -94,8 +94,8 @@ static void linearised_find(Linearised *self, Localisation *walk, const HistoryV
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
   Localisation walk;
-  double *matrix, *basis; /* [d, d, n]: scratch, U */
-  double *column, *eigenvalue, *rotated, *vector; /* [d, n]: scratch, q, U' b, b */
+  LaneEvidence evidence;
+  double *matrix, *column, *rotated; /* [d, d, n]: scratch; [d, n]: scratch, U' b */
   double *z; /* [d, n] */
   int *lane_fallbacks; /* [n] */
   int particles;
@@ -109,8 +109,10 @@ typedef struct {
 
 /* Computes basis, eigenvalue and vector of the evidence. */
 static void localised_find_evidence(Localised *self, const HistoryView *view) {
-  evidence_decompose_lanes(view, self->matrix, self->column, self->basis, self->eigenvalue, self->rotated);
-  linalg_multiply_lanes(view->history->d, view->lanes, self->basis, self->rotated, self->vector);
+  LaneEvidence *at = &self->evidence;
+  at->lanes = view->lanes;
+  evidence_decompose_lanes(view, self->matrix, self->column, at->basis, at->eigenvalue, self->rotated);
+  linalg_multiply_lanes(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
 }
 
 /* Draws a candidate for each lane under the evidence in place of the rewards, and computes its log_weight:
@@ -118,11 +120,11 @@ static void localised_find_evidence(Localised *self, const HistoryView *view) {
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
   const Linearised *at = &self->linearised;
   const int d = view->history->d, lanes = view->lanes;
-  memcpy(self->vector, at->vector, (size_t)(d * lanes) * sizeof *self->vector);
-  denoiser_localisation_draw(&self->walk, lanes, at->basis, at->eigenvalue, self->vector, rng,
-                             self->candidate, self->lane_fallbacks);
+  const LaneEvidence drawn = {lanes, at->evidence.basis, at->evidence.eigenvalue, self->evidence.vector};
+  memcpy(drawn.vector, at->evidence.vector, (size_t)(d * lanes) * sizeof *drawn.vector);
+  denoiser_localisation_draw(&self->walk, &drawn, rng, self->candidate, self->lane_fallbacks);
   history_log_likelihood(view, self->candidate, self->log_weight, NULL);
-  linalg_add_quadratic_lanes(d, lanes, -1, at->precision, at->vector, self->candidate, at->scratch,
+  linalg_add_quadratic_lanes(d, lanes, -1, at->precision, at->evidence.vector, self->candidate, at->scratch,
                              self->log_weight);
 }
 
@@ -138,8 +140,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
     if (history_is_quadratic(history)) {
       localised_find_evidence(self, &view);
-      denoiser_localisation_draw(&self->walk, chunk.lanes, self->basis, self->eigenvalue, self->vector,
-                                 &chunk.rng, self->z, self->lane_fallbacks);
+      denoiser_localisation_draw(&self->walk, &self->evidence, &chunk.rng, self->z, self->lane_fallbacks);
     } else {
       linearised_find(&self->linearised, &self->walk, &view, fallbacks);
       reservoir_clear(&self->reservoir, chunk.lanes);
@@ -170,9 +171,10 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
   const int draws = (int)rng.draws;
   /* The first of two draws, since a view with one draw per run must begin at a tile of runs. */
   const HistoryView view = {history, 2, 2 * run, 1, shift, scale};
+  const bool quadratic = history_is_quadratic(history);
   double weight, weight_error = 0;
   int lane_fallbacks = 0;
-  if (history_is_quadratic(history)) {
+  if (quadratic) {
     localised_find_evidence(self, &view);
     history_residual(&view, &weight);
     weight *= -0.5;
@@ -188,12 +190,9 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
     }
     weight = reservoir_log_mean(&self->reservoir, 0, draws, &weight_error);
     linearised_find(&self->linearised, &self->walk, &view, fallbacks);
-    memcpy(self->basis, self->linearised.basis, (size_t)(history->d * history->d) * sizeof *self->basis);
-    memcpy(self->eigenvalue, self->linearised.eigenvalue, (size_t)history->d * sizeof *self->eigenvalue);
-    memcpy(self->vector, self->linearised.vector, (size_t)history->d * sizeof *self->vector);
   }
-  const double normaliser = denoiser_normaliser_find(&self->normaliser, self->basis, self->eigenvalue,
-                                                     self->vector, error, &lane_fallbacks);
+  const LaneEvidence *at = quadratic ? &self->evidence : &self->linearised.evidence;
+  const double normaliser = denoiser_normaliser_find(&self->normaliser, at, error, &lane_fallbacks);
   *error = hypot(*error, weight_error);
   fallbacks[run] += lane_fallbacks;
   return normaliser + weight;
@@ -210,7 +209,7 @@ static void localised_marginal(Sampler *sampler, const History *history, RngLane
 
 static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES, matrix = d * vector;
+  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   const double first = config_real(setup->options, "first_precision"),
                last = config_real(setup->options, "last_precision");
   const bool from_mixture = config_is(setup->options, "covariance", "mixture");
@@ -229,8 +228,9 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   TRY(denoiser_localisation_create(memory, setup->prior->denoiser, from_mixture,
                                    (int)config_int(setup->options, "steps"), first, last, &self->walk));
-  ALLOCATE_ARRAYS(memory, matrix, self->matrix, self->basis);
-  ALLOCATE_ARRAYS(memory, vector, self->column, self->eigenvalue, self->rotated, self->vector, self->z);
+  TRY(denoiser_evidence_create(memory, sampler->d, &self->evidence));
+  ALLOCATE(memory, self->matrix, d * vector);
+  ALLOCATE_ARRAYS(memory, vector, self->column, self->rotated, self->z);
   ALLOCATE(memory, self->lane_fallbacks, CHUNK_LANES);
   TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
@@ -242,9 +242,9 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(irls_create(memory, sampler->d, DENOISER_LANES, 1e-2, &at->irls));
   TRY(ep_create(memory, sampler->d, DENOISER_LANES, EP_TOLERANCE, &at->ep));
   ALLOCATE_ARRAYS(memory, DENOISER_LANES, at->lane_fallbacks, at->log_evidence);
-  ALLOCATE_ARRAYS(memory, d * d * DENOISER_LANES, at->scratch, at->precision, at->basis, at->prior_precision);
-  ALLOCATE_ARRAYS(memory, d * DENOISER_LANES, at->vector, at->eigenvalue, at->prior_vector);
-  return STATUS_OK;
+  ALLOCATE_ARRAYS(memory, d * vector, at->scratch, at->precision, at->prior_precision);
+  ALLOCATE(memory, at->prior_vector, vector);
+  return denoiser_evidence_create(memory, sampler->d, &at->evidence);
 }
 
 /* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture (the one that a learned
