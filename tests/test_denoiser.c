@@ -9,7 +9,6 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/prior/denoiser_training.h"
-#include "model/prior/families.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 
 #include "core/arena.h"
 #include "model/network/network_kernel.h"
-#include "model/prior/families.h"
 #include "model/prior/training.h"
 
 #include <math.h>

@@ -3,7 +3,6 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/history/likelihoods.h"
 #include "model/prior/prior_wide.h"
 
 enum { TASKS = 8, EACH = 5 };

@@ -89,15 +89,17 @@ static size_t student_part_size(const PriorFit *fit, int d) {
   return (size_t)d * (1 + (size_t)d);
 }
 
-static Status student_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+static Status student_fit_part(const PriorFit *fit, const FitSource *source, int part, double *out) {
+  const Samples *samples = source->samples;
   (void)fit, (void)part;
   linalg_moments(samples->d, samples->n, samples->theta, out, out + samples->d);
   return STATUS_OK;
 }
 
-static Status student_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+static Status student_assemble(Prior *prior, const PriorFit *fit, const FitSource *source,
                                const double *parts) {
   (void)fit;
+  const Samples *samples = source->samples;
   const size_t d = (size_t)samples->d;
   Mixture *gaussian;
   ALLOCATE(prior->memory, gaussian, 1);

@@ -127,8 +127,7 @@ static Status agents_load_chunk(thompson_agents *self, int length, const int *id
       history_record(&posterior->history, NULL, row, row + d);
     }
   }
-  *out = posterior->history;
-  out->runs = out->each_round = length;
+  *out = history_first_runs(&posterior->history, length);
   if (self->size > 0) history_clear(out);
   for (int n = 0; n < length; n++) {
     const Agent *agent = &self->agent[ids[n]];

@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
-  const char *default_prior; /* standard | exact | a family of model/prior/families.h */
+  const char *default_prior; /* standard | exact | a family of model/prior/prior.h */
   unsigned needs;
   bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the

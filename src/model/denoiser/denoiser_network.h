@@ -48,5 +48,5 @@ bool denoiser_network_is_used(const DenoiserNetwork *self);
 
 /* Implements Denoiser.moments or, without `slope`, Denoiser.moments_from_mixture. If every share is 0 the
  * network is not used. */
-void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const LaneEvidence *at, double *mean,
-                              double *covariance, int *lane_fallbacks, void *scratch);
+void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const LaneEvidence *evidence,
+                              double *mean, double *covariance, int *lane_fallbacks, void *scratch);

@@ -1,10 +1,11 @@
 /* What all forms of a history have in common: the choice of the form, its memory, and the counts of
  * observations. */
+#include "core/lanes.h"
 #include "model/history/history_internal.h"
 
 #include <string.h>
 
-Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
+Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form, int blocks,
                      const Likelihood *likelihood, History *out) {
   ASSERT(d >= 1 && runs >= 1 && share >= 1);
   *out = (History){.memory = memory,
@@ -15,9 +16,12 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
                    .temper = 1,
                    .ops = form};
   TRY(arena_new(memory, (void **)&out->content, 1, out->ops->size));
-  ALLOCATE(memory, out->content->observations, runs);
-  ALLOCATE(memory, out->content->latest, out->each_round);
-  for (int b = 0; b < out->each_round; b++) out->content->latest[b] = b * share;
+  struct HistoryContent *content = out->content;
+  content->columns = runs, content->blocks = blocks;
+  ALLOCATE(memory, content->observations, runs);
+  ALLOCATE(memory, content->latest, out->each_round);
+  ALLOCATE(memory, content->evidence, (size_t)blocks * history_evidence_entries(d) * (size_t)runs);
+  for (int b = 0; b < out->each_round; b++) content->latest[b] = b * share;
   return STATUS_OK;
 }
 
@@ -30,7 +34,7 @@ Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, 
                            : plan.arms > 0                       ? &history_form_arms
                                                                  : &history_form_rows;
   ASSERT(share == 1 || !likelihood_has_network(likelihood));
-  TRY(history_begin(memory, d, runs * share, share, form, likelihood, out));
+  TRY(history_begin(memory, d, runs * share, share, form, form == &history_form_evidence, likelihood, out));
   out->content->arms = plan.arms;
   return out->ops->reserve(out, 0);
 }
@@ -44,10 +48,25 @@ Status history_reserve(History *history, int rounds) {
   return history->ops->reserve(history, rounds);
 }
 
+/* Returns the rows of all blocks of evidence, [.., B]. */
+static size_t history_block_rows(const History *history) {
+  return (size_t)history->content->blocks * history_evidence_entries(history->d);
+}
+
 void history_clear(History *history) {
+  const struct HistoryContent *content = history->content;
   history->rounds = 0;
-  memset(history->content->observations, 0, (size_t)history->runs * sizeof(int));
+  memset(content->observations, 0, (size_t)history->runs * sizeof(int));
+  for (size_t i = 0; i < history_block_rows(history); i++)
+    memset(content->evidence + i * (size_t)content->columns, 0, (size_t)history->runs * sizeof(double));
   history->ops->clear(history);
+}
+
+History history_first_runs(const History *history, int runs) {
+  History view = *history;
+  ASSERT(runs <= history->each_round && history->each_round == history->runs);
+  view.runs = view.each_round = runs;
+  return view;
 }
 
 void history_record(History *history, const int *arm, const double *phi, const double *y) {
@@ -62,7 +81,11 @@ void history_record(History *history, const int *arm, const double *phi, const d
 }
 
 void history_discount(History *history, double factor) {
+  const struct HistoryContent *content = history->content;
   ASSERT(history->ops->discount && factor >= 0 && factor <= 1);
+  for (size_t i = 0; i < history_block_rows(history); i++)
+    for (int n = 0; n < history->runs; n++)
+      content->evidence[i * (size_t)content->columns + (size_t)n] *= factor;
   history->ops->discount(history, factor);
 }
 
@@ -73,6 +96,8 @@ void history_gather(const History *from, const int *run, History *to) {
   to->temper = from->temper;
   to->rounds = from->rounds;
   for (int n = 0; n < to->runs; n++) {
+    lanes_copy((int)history_block_rows(from), 1, from->content->evidence + run[n], from->content->columns,
+               to->content->evidence + n, to->content->columns);
     from->ops->copy_run(from, run[n], to, n);
     to->content->observations[n] = history_observations(from, run[n]);
   }
@@ -88,14 +113,30 @@ double history_squares(const History *history, int run) {
 }
 
 size_t history_state(const History *history) {
-  return history->ops->state ? history->ops->state(history) : 0;
+  const size_t d = (size_t)history->d, rest = history->ops->state ? history->ops->state(history) : 0;
+  return (size_t)history->content->blocks * (d * (d + 3) / 2 + 1) + rest;
 }
 
 void history_store(const History *history, int run, double *state) {
-  history->ops->store(history, run, state);
+  const size_t d = (size_t)history->d, columns = (size_t)history->content->columns;
+  for (int c = 0; c < history->content->blocks; c++) {
+    const double *precision = history_block(history, c) + run, *rest = precision + d * d * columns;
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = i; j < d; j++) *state++ = precision[(i * d + j) * columns];
+    for (size_t i = 0; i <= d; i++) *state++ = rest[i * columns];
+  }
+  if (history->ops->store) history->ops->store(history, run, state);
 }
 
 void history_load(History *history, int run, int observations, const double *state) {
+  const size_t d = (size_t)history->d, columns = (size_t)history->content->columns;
+  for (int c = 0; c < history->content->blocks; c++) {
+    double *precision = history_block(history, c) + run, *rest = precision + d * d * columns;
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = i; j < d; j++)
+        precision[(i * d + j) * columns] = precision[(j * d + i) * columns] = *state++;
+    for (size_t i = 0; i <= d; i++) rest[i * columns] = *state++;
+  }
   history->ops->load(history, run, state);
   history->content->observations[run] = observations;
   if (observations > history->rounds) history->rounds = observations;
@@ -107,24 +148,4 @@ void history_repeat_runs(const HistoryView *view, int first, int runs, int rows,
     for (int n = 0; n < view->lanes; n++)
       x[(ptrdiff_t)i * view->lanes + n] =
           scratch[(ptrdiff_t)i * runs + (view->first + n) / view->draws - first];
-}
-
-double *history_pack(const History *history, int run, HistoryBlock block, double *out) {
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++) *out++ = block.precision[(i * d + j) * runs + (size_t)run];
-  for (size_t i = 0; i < d; i++) *out++ = block.vector[i * runs + (size_t)run];
-  *out++ = block.number[run];
-  return out;
-}
-
-const double *history_unpack(const History *history, int run, const double *from, HistoryBlock block) {
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++)
-      block.precision[(i * d + j) * runs + (size_t)run] = block.precision[(j * d + i) * runs + (size_t)run] =
-          *from++;
-  for (size_t i = 0; i < d; i++) block.vector[i * runs + (size_t)run] = *from++;
-  block.number[run] = *from++;
-  return from;
 }

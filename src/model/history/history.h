@@ -49,6 +49,8 @@ Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, 
  * stays in `memory`. */
 Status history_reserve(History *history, int rounds);
 void history_clear(History *history);
+/* Returns a view, which owns nothing, of the first `runs` runs, which all get an observation in a round. */
+History history_first_runs(const History *history, int runs);
 /* Records one round, whatever the form: arm[each_round], phi[d, each_round] of those arms and y[each_round].
  * `arm` may be NULL if neither rows nor runs are arms. If an arm is negative nothing was observed, and its
  * phi and y are 0. */

@@ -12,7 +12,7 @@ static const double ROOT_FROM = 1e6;
 
 typedef struct {
   struct HistoryContent common;
-  /* One block, [d d + d + 1, B]. */
+  /* In its only block of evidence: */
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
   double *reward_squares; /* [B]: sum y^2 / sigma^2 */
@@ -28,12 +28,12 @@ static Evidence *evidence_of(const History *history) {
 
 static Status evidence_reserve(History *history, int rounds) {
   Evidence *self = evidence_of(history);
-  const size_t vectors = (size_t)history->d * (size_t)history->runs;
+  const size_t vectors = (size_t)history->d * (size_t)history->runs, n = (size_t)history->d + 1;
   (void)rounds; /* memory does not grow with them */
-  ALLOCATE(history->memory, self->precision, history_evidence_entries(history->d) * (size_t)history->runs);
+  if (self->precision) return STATUS_OK;
+  self->precision = history_block(history, 0);
   self->vector = self->precision + vectors * (size_t)history->d;
   self->reward_squares = self->vector + vectors;
-  const size_t n = (size_t)history->d + 1;
   ALLOCATE(history->memory, self->root, n * n * (size_t)history->runs);
   ALLOCATE(history->memory, self->rooted, history->runs);
   ALLOCATE(history->memory, self->row, n);
@@ -43,7 +43,6 @@ static Status evidence_reserve(History *history, int rounds) {
 
 static void evidence_clear(History *history) {
   const Evidence *self = evidence_of(history);
-  memset(self->precision, 0, history_evidence_entries(history->d) * (size_t)history->runs * sizeof(double));
   memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
 }
 
@@ -62,31 +61,32 @@ INLINE void history_add_product(int count, const int *restrict run, double facto
 SIMD_CLONES
 static void history_evidence_append(const History *history, const Evidence *self, double weight,
                                     const double *phi, const double *y) {
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  const size_t d = (size_t)history->d, columns = (size_t)self->common.columns,
+               count = (size_t)history->each_round;
   const int lanes = history->each_round, *run = self->common.latest;
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j < d; j++) {
       const size_t low = i < j ? i : j, high = i < j ? j : i;
       history_add_product(lanes, run, weight, phi + low * count, phi + high * count,
-                          self->precision + (i * d + j) * runs);
+                          self->precision + (i * d + j) * columns);
     }
-    history_add_product(lanes, run, weight, phi + i * count, y, self->vector + i * runs);
+    history_add_product(lanes, run, weight, phi + i * count, y, self->vector + i * columns);
   }
   history_add_product(lanes, run, weight, y, y, self->reward_squares);
 }
 
 static double history_run_trace(const History *history, size_t run) {
+  const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d;
   double sum = 0;
-  for (size_t i = 0; i < d; i++)
-    sum += evidence_of(history)->precision[i * (d + 1) * (size_t)history->runs + run];
+  for (size_t i = 0; i < d; i++) sum += self->precision[i * (d + 1) * (size_t)self->common.columns + run];
   return sum;
 }
 
 /* Appends the round's observations to the roots, before the evidence includes them, and then to that. */
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
-  const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs,
+  const size_t d = (size_t)history->d, n = d + 1, columns = (size_t)self->common.columns,
                count = (size_t)history->each_round;
   const double weight = 1 / (history->likelihood->noise * history->likelihood->noise);
   for (size_t m = 0; m < count; m++) {
@@ -97,16 +97,16 @@ static void evidence_append(History *history, const int *arm, const double *phi,
     if (!self->rooted[run] && !(history_run_trace(history, run) + weight * square > ROOT_FROM)) continue;
     if (!self->rooted[run]) { /* start from what the run has observed so far */
       for (size_t i = 0; i < d; i++) {
-        for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * runs + run];
-        self->square[i * n + d] = self->square[d * n + i] = self->vector[i * runs + run];
+        for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * columns + run];
+        self->square[i * n + d] = self->square[d * n + i] = self->vector[i * columns + run];
       }
       self->square[n * n - 1] = self->reward_squares[run];
-      mixture_evidence_root_of((int)n, self->square, runs, self->root + run);
+      mixture_evidence_root_of((int)n, self->square, columns, self->root + run);
       self->rooted[run] = true;
     }
     for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
     self->row[d] = y[m] / history->likelihood->noise;
-    mixture_evidence_root_add((int)n, runs, self->root + run, self->row);
+    mixture_evidence_root_add((int)n, columns, self->root + run, self->row);
   }
   history_evidence_append(history, self, weight, phi, y);
 }
@@ -114,17 +114,17 @@ static void evidence_append(History *history, const int *arm, const double *phi,
 static void evidence_copy_run(const History *from, int m, History *to, int n) {
   const Evidence *old = evidence_of(from), *new = evidence_of(to);
   const int size = from->d + 1;
-  lanes_copy((int)history_evidence_entries(from->d), 1, old->precision + m, from->runs, new->precision + n,
-             to->runs);
   new->rooted[n] = old->rooted[m];
-  if (old->rooted[m]) lanes_copy(size * size, 1, old->root + m, from->runs, new->root + n, to->runs);
+  if (old->rooted[m])
+    lanes_copy(size * size, 1, old->root + m, old->common.columns, new->root + n, new->common.columns);
 }
 
 static void evidence_discount(History *history, double factor) {
   const Evidence *self = evidence_of(history);
-  const size_t n = (size_t)history->d + 1, runs = (size_t)history->runs;
-  for (size_t k = 0; k < history_evidence_entries(history->d) * runs; k++) self->precision[k] *= factor;
-  for (size_t k = 0; k < n * n * runs; k++) self->root[k] *= sqrt(factor);
+  const size_t n = (size_t)history->d + 1;
+  for (size_t k = 0; k < n * n; k++)
+    for (int run = 0; run < history->runs; run++)
+      self->root[k * (size_t)self->common.columns + (size_t)run] *= sqrt(factor);
 }
 
 static double evidence_squares(const History *history, int run) {
@@ -132,7 +132,7 @@ static double evidence_squares(const History *history, int run) {
   const double variance = history->likelihood->noise * history->likelihood->noise;
   double sum = 0;
   for (int i = 0; i < history->d; i++)
-    sum += variance * self->precision[(i * history->d + i) * history->runs + run];
+    sum += variance * self->precision[(i * history->d + i) * self->common.columns + run];
   return sum;
 }
 
@@ -152,15 +152,15 @@ SIMD_CLONES
 static void history_evidence_chunk(const History *history, const Evidence *self, int count,
                                    const int *restrict run, size_t stride, const double *shift,
                                    const double *scale, double *restrict precision, double *restrict vector) {
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  const size_t d = (size_t)history->d, columns = (size_t)self->common.columns;
   const double temper = history->temper;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
-    const double *b = self->vector + i * runs;
+    const double *b = self->vector + i * columns;
     double *restrict b_z = vector + i * stride;
     take_lanes(count, run, 1, b, b_z);
     for (size_t j = 0; j < d; j++) {
-      const double *a = self->precision + (i * d + j) * runs;
+      const double *a = self->precision + (i * d + j) * columns;
       take_lanes(count, run, temper * s_i * (scale ? scale[j] : 1), a, precision + (i * d + j) * stride);
       for (int n = 0; n < count && shift; n++) b_z[n] -= shift[j] * a[run[n]];
     }
@@ -194,7 +194,8 @@ bool history_root(const History *history, int run, double *root) {
   const size_t n = (size_t)history->d + 1;
   if (!self->rooted[run]) return false;
   const double scale = sqrt(history->temper);
-  for (size_t k = 0; k < n * n; k++) root[k] = scale * self->root[k * (size_t)history->runs + (size_t)run];
+  for (size_t k = 0; k < n * n; k++)
+    root[k] = scale * self->root[k * (size_t)self->common.columns + (size_t)run];
   return true;
 }
 
@@ -206,14 +207,14 @@ bool history_has_root(const History *history) {
 void history_residual(const HistoryView *view, double *residual) {
   const History *history = view->history;
   const Evidence *self = evidence_of(history);
-  const int d = history->d, runs = history->runs;
+  const int d = history->d, columns = self->common.columns;
   const double *shift = view->shift;
   for (int n = 0; n < view->lanes; n++) {
     const int run = (view->first + n) / view->draws;
     double sum = self->reward_squares[run];
     for (int i = 0; i < d && shift; i++) {
-      sum -= 2 * shift[i] * self->vector[i * runs + run];
-      for (int j = 0; j < d; j++) sum += shift[i] * self->precision[(i * d + j) * runs + run] * shift[j];
+      sum -= 2 * shift[i] * self->vector[i * columns + run];
+      for (int j = 0; j < d; j++) sum += shift[i] * self->precision[(i * d + j) * columns + run] * shift[j];
     }
     residual[n] = history->temper * fmax(sum, 0);
   }
@@ -223,23 +224,16 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
                           const double *vector) {
   const Evidence *self = evidence_of(history);
   const size_t vectors = (size_t)history->d * (size_t)history->runs;
+  ASSERT(history->runs == self->common.columns);
   for (size_t n = 0; n < vectors * (size_t)history->d; n++) self->precision[n] = factor * precision[n];
   for (size_t n = 0; n < vectors; n++) self->vector[n] = factor * vector[n];
   for (int n = 0; n < history->runs; n++) self->common.observations[n] = rounds, self->rooted[n] = false;
   history->rounds = rounds;
 }
 
-static size_t evidence_size(const History *history) { return HISTORY_EVIDENCE_SIZE(history->d); }
-
-static void history_store_evidence(const History *history, int run, double *evidence) {
-  const Evidence *self = evidence_of(history);
-  history_pack(history, run, (HistoryBlock){self->precision, self->vector, self->reward_squares}, evidence);
-}
-
-static void history_load_evidence(History *history, int run, const double *evidence) {
-  const Evidence *self = evidence_of(history);
-  history_unpack(history, run, evidence, (HistoryBlock){self->precision, self->vector, self->reward_squares});
-  self->rooted[run] = false;
+static void evidence_load(History *history, int run, const double *rest) {
+  (void)rest;
+  evidence_of(history)->rooted[run] = false;
 }
 
 const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
@@ -248,7 +242,5 @@ const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
                                           .clear = evidence_clear,
                                           .copy_run = evidence_copy_run,
                                           .discount = evidence_discount,
-                                          .state = evidence_size,
-                                          .store = history_store_evidence,
-                                          .load = history_load_evidence,
+                                          .load = evidence_load,
                                           .squares = evidence_squares};

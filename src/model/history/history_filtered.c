@@ -12,13 +12,12 @@
 /* Tolerance of the mode from which expectation propagation starts. */
 static const double START_TOLERANCE = 1e-2;
 
-/* C components; m = each_round lanes of `recent`, one for each observation of a round; n <= CHUNK_LANES. */
+/* C components, each with a block of evidence for what it has forgotten, whose number is log_scale; m =
+ * each_round lanes of `recent`, one for each observation of a round; n <= CHUNK_LANES. */
 typedef struct {
   struct HistoryContent common;
   Mixture prior;
   int keep, capacity; /* rows that stay; rows at which a run forgets */
-  double
-      *forgotten; /* [C, d d + d + 1, B]: precision[d, d, B], vector[d, B], log_scale[B] of each component */
   History recent, spare; /* rows of m runs; scratch */
   bool *full; /* [m]: has rows to forget */
   int64_t *fallbacks; /* [m], of the last round */
@@ -36,21 +35,8 @@ static Filtered *filtered_of(const History *history) {
   return (Filtered *)history->content;
 }
 
-static size_t history_forgotten_entries(const History *history) {
-  return (size_t)filtered_of(history)->prior.components * history_evidence_entries(history->d) *
-         (size_t)history->runs;
-}
-
-/* Returns the block of evidence that component c has in place of forgotten rows. */
-static double *history_forgotten_block(const History *history, int c) {
-  return filtered_of(history)->forgotten +
-         (size_t)c * history_evidence_entries(history->d) * (size_t)history->runs;
-}
-
 static Status history_filtered_reserve(History *history, int rounds) {
-  Filtered *self = filtered_of(history);
-  (void)rounds; /* memory does not grow with them */
-  if (!self->forgotten) ALLOCATE(history->memory, self->forgotten, history_forgotten_entries(history));
+  (void)history, (void)rounds; /* memory does not grow with them */
   return STATUS_OK;
 }
 
@@ -59,7 +45,7 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   const int d = prior->d, n = CHUNK_LANES;
   ASSERT(!likelihood_is_conjugate(likelihood) && !likelihood_has_network(likelihood));
   ASSERT(keep == 0 || share == 1);
-  TRY(history_begin(memory, d, runs, share, &history_form_filtered, likelihood, out));
+  TRY(history_begin(memory, d, runs, share, &history_form_filtered, prior->components, likelihood, out));
   Filtered *self = filtered_of(out);
   self->keep = keep, self->capacity = keep > 0 ? 2 * keep : 1;
   TRY(mixture_copy(memory, prior, &self->prior));
@@ -73,49 +59,41 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   ALLOCATE_ARRAYS(memory, history_evidence_entries(d) * CHUNK_LANES, self->belief, self->own);
   ALLOCATE(memory, self->mode, d * n);
   ALLOCATE_ARRAYS(memory, n, self->log_evidence, self->lambda, self->nu);
-  return history_filtered_reserve(out, 0);
+  return STATUS_OK;
 }
 
 bool history_is_filtered(const History *history) { return history->ops == &history_form_filtered; }
 
-/* Returns `rows` with the runs of `history`, which may be a view of the first runs of another history. */
-static History history_first_runs(const History *rows, const History *history) {
-  History view = *rows;
-  view.runs = view.each_round = history->each_round;
-  return view;
-}
-
 static void history_filtered_clear(History *history) {
   Filtered *self = filtered_of(history);
-  memset(self->forgotten, 0, history_forgotten_entries(history) * sizeof *self->forgotten);
   memset(self->fallbacks, 0, (size_t)history->each_round * sizeof *self->fallbacks);
   history_clear(&self->recent);
 }
 
 History history_retained(const History *history) {
-  History view = history_first_runs(&filtered_of(history)->recent, history);
+  History view = history_first_runs(&filtered_of(history)->recent, history->each_round);
   view.temper = history->temper;
   return view;
 }
 
 /* Computes to[rows, lanes] += from[rows, B] of runs run[lanes]. */
-static void history_gather_lanes(int rows, int lanes, const int *run, size_t runs, const double *from,
+static void history_gather_lanes(int rows, int lanes, const int *run, size_t columns, const double *from,
                                  double *to) {
   for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) to[i * lanes + n] += from[(size_t)i * runs + (size_t)run[n]];
+    for (int n = 0; n < lanes; n++) to[i * lanes + n] += from[(size_t)i * columns + (size_t)run[n]];
 }
 
 void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale) {
   const History *history = view->history;
   const int d = history->d, lanes = view->lanes;
-  const size_t runs = (size_t)history->runs, square = (size_t)d * (size_t)d;
-  const double *block = history_forgotten_block(history, c);
+  const size_t columns = (size_t)history->content->columns, square = (size_t)d * (size_t)d;
+  const double *block = history_block(history, c);
   int run[CHUNK_LANES];
   ASSERT(view->draws == 1 && lanes <= CHUNK_LANES && !view->shift && !view->scale);
   for (int n = 0; n < lanes; n++) run[n] = view->first + n, log_scale[n] = 0;
-  history_gather_lanes(d * d, lanes, run, runs, block, precision);
-  history_gather_lanes(d, lanes, run, runs, block + square * runs, vector);
-  history_gather_lanes(1, lanes, run, runs, block + (square + (size_t)d) * runs, log_scale);
+  history_gather_lanes(d * d, lanes, run, columns, block, precision);
+  history_gather_lanes(d, lanes, run, columns, block + square * columns, vector);
+  history_gather_lanes(1, lanes, run, columns, block + (square + (size_t)d) * columns, log_scale);
 }
 
 /* ---- forgetting */
@@ -126,7 +104,7 @@ static void history_gather_belief(const History *history, int c, int lanes, cons
   const int d = history->d;
   lanes_repeat(d * d, lanes, self->prior.precision + c * d * d, self->belief);
   lanes_repeat(d, lanes, self->prior.information + c * d, self->belief + d * d * lanes);
-  history_gather_lanes(d * d + d, lanes, run, (size_t)history->runs, history_forgotten_block(history, c),
+  history_gather_lanes(d * d + d, lanes, run, (size_t)history->content->columns, history_block(history, c),
                        self->belief);
 }
 
@@ -135,9 +113,9 @@ static void history_gather_belief(const History *history, int c, int lanes, cons
 static void history_forget_rows(const History *history, const HistoryView *view, int c) {
   Filtered *self = filtered_of(history);
   const int d = history->d, lanes = view->lanes, *run = history_latest_runs(history) + view->first;
-  const size_t rows = history_evidence_entries(d), runs = (size_t)history->runs;
+  const size_t rows = history_evidence_entries(d), columns = (size_t)history->content->columns;
   double *precision = self->own, *vector = precision + d * d * lanes, *log_scale = vector + d * lanes,
-         *prior_vector = self->belief + d * d * lanes, *forgotten = history_forgotten_block(history, c);
+         *prior_vector = self->belief + d * d * lanes, *forgotten = history_block(history, c);
   history_gather_belief(history, c, lanes, run);
   memset(self->own, 0, rows * (size_t)lanes * sizeof *self->own);
   irls_solve(&self->irls, view, self->belief, prior_vector, precision, vector, self->mode, self->fallbacks);
@@ -151,7 +129,7 @@ static void history_forget_rows(const History *history, const HistoryView *view,
   for (size_t i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++)
       if (self->full[view->first + n])
-        forgotten[i * runs + (size_t)run[n]] += self->own[i * (size_t)lanes + (size_t)n];
+        forgotten[i * columns + (size_t)run[n]] += self->own[i * (size_t)lanes + (size_t)n];
 }
 
 /* Computes mean[lanes] and variance[lanes] of u = phi' theta under a belief, from its precision[d, d, lanes],
@@ -175,9 +153,9 @@ static void history_absorb_clicks(const History *history, int first, int lanes, 
                                   const double *y) {
   Filtered *self = filtered_of(history);
   const int d = history->d, *run = history_latest_runs(history) + first, stride = history->each_round;
-  const size_t runs = (size_t)history->runs, square = (size_t)d * (size_t)d;
+  const size_t columns = (size_t)history->content->columns, square = (size_t)d * (size_t)d;
   double *mean = self->belief + d * d * lanes, *variance = self->own + d * lanes,
-         *block = history_forgotten_block(history, c);
+         *block = history_block(history, c);
   int jitters[CHUNK_LANES] = {0};
   history_gather_belief(history, c, lanes, run);
   lanes_copy(d, lanes, phi + first, stride, self->own, lanes);
@@ -187,14 +165,14 @@ static void history_absorb_clicks(const History *history, int first, int lanes, 
     double *forgotten = block + run[n];
     self->fallbacks[first + n] += jitters[n];
     if (!self->full[first + n]) self->lambda[n] = self->nu[n] = self->log_evidence[n] = 0;
-    forgotten[(square + (size_t)d) * runs] += self->log_evidence[n];
+    forgotten[(square + (size_t)d) * columns] += self->log_evidence[n];
     for (int i = 0; i < d; i++) {
       const double own = phi[i * stride + first + n], site = self->lambda[n] * own;
-      forgotten[(square + (size_t)i) * runs] += self->nu[n] * own;
+      forgotten[(square + (size_t)i) * columns] += self->nu[n] * own;
       for (int j = 0; j <= i; j++) {
-        double *low = forgotten + (size_t)(i * d + j) * runs;
+        double *low = forgotten + (size_t)(i * d + j) * columns;
         *low += site * phi[j * stride + first + n];
-        forgotten[(size_t)(j * d + i) * runs] = *low;
+        forgotten[(size_t)(j * d + i) * columns] = *low;
       }
     }
   }
@@ -212,7 +190,7 @@ static void history_filtered_append(History *history, const int *arm, const doub
   Filtered *self = filtered_of(history);
   const bool clicks = history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
   const int lanes = history->each_round;
-  History recent = history_first_runs(&self->recent, history);
+  History recent = history_first_runs(&self->recent, history->each_round);
   bool any = false;
   memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
   if (!clicks) history_record(&recent, arm, phi, y);
@@ -235,7 +213,7 @@ static void history_filtered_append(History *history, const int *arm, const doub
     if (!self->full[m]) self->fallbacks[m] = 0;
   if (clicks) return;
   /* Full lanes keep the last `keep` rows. */
-  History after = history_first_runs(&self->spare, history);
+  History after = history_first_runs(&self->spare, history->each_round);
   history_clear(&after);
   for (int m = 0; m < lanes && self->keep > 0; m++)
     history_filtered_copy_rows(&recent, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
@@ -250,40 +228,26 @@ void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
     fallbacks[history_latest_runs(history)[m]] += self->fallbacks[m];
 }
 
-/* Multiplies what was forgotten by a factor. */
 static void history_filtered_discount(History *history, double factor) {
-  Filtered *self = filtered_of(history);
-  ASSERT(self->keep == 0); /* rows are copied without their factors */
-  for (size_t k = 0; k < history_forgotten_entries(history); k++) self->forgotten[k] *= factor;
+  (void)factor;
+  ASSERT(filtered_of(history)->keep == 0); /* rows are copied without their factors */
 }
 
 /* ---- single runs */
 
 static void history_filtered_copy_run(const History *from, int m, History *to, int n) {
-  const Filtered *old = filtered_of(from), *new = filtered_of(to);
-  lanes_copy(old->prior.components * (int)history_evidence_entries(from->d), 1, old->forgotten + m,
-             from->runs, new->forgotten + n, to->runs);
+  const Filtered *old = filtered_of(from);
   if (old->keep > 0) history_filtered_copy_rows(&old->recent, m, 0, &filtered_of(to)->recent, n);
 }
 
-/* Returns the size of a run's state: for each component its packed evidence, followed by log s_c; then the
- * number of rows, and the rows. */
+/* Returns the size of a run's state after its evidence: the number of rows, and the rows. */
 static size_t history_filtered_size(const History *history) {
   const Filtered *self = filtered_of(history);
-  const size_t own = (size_t)self->prior.components * (size_t)HISTORY_EVIDENCE_SIZE(history->d);
-  return own + (self->keep > 0 ? 1 + (size_t)self->capacity * ((size_t)history->d + 1) : 0);
-}
-
-static HistoryBlock history_forgotten_arrays(const History *history, int c) {
-  double *block = history_forgotten_block(history, c);
-  const size_t vectors = (size_t)history->d * (size_t)history->runs, squares = (size_t)history->d * vectors;
-  return (HistoryBlock){block, block + squares, block + squares + vectors};
+  return self->keep > 0 ? 1 + (size_t)self->capacity * ((size_t)history->d + 1) : 0;
 }
 
 static void history_filtered_store(const History *history, int run, double *out) {
   const Filtered *self = filtered_of(history);
-  for (int c = 0; c < self->prior.components; c++)
-    out = history_pack(history, run, history_forgotten_arrays(history, c), out);
   if (self->keep == 0) return;
   const int rows = history_rows(&self->recent)->length[run];
   *out++ = rows;
@@ -293,8 +257,6 @@ static void history_filtered_store(const History *history, int run, double *out)
 
 static void history_filtered_load(History *history, int run, const double *from) {
   Filtered *self = filtered_of(history);
-  for (int c = 0; c < self->prior.components; c++)
-    from = history_unpack(history, run, from, history_forgotten_arrays(history, c));
   if (self->keep == 0) return;
   const int rows = (int)*from++;
   for (int l = 0, d = history->d; l < rows; l++, from += d + 1)

@@ -12,11 +12,15 @@
 /* What every form has: the first member of its content. */
 struct HistoryContent {
   int arms; /* of the plan */
+  int columns; /* runs that arrays are laid out for: the B below; a view has the first `runs` of them */
   int *observations; /* [B]: how many each run has so far */
   int *latest; /* [each_round]: runs of the last round's observations */
+  int blocks; /* of evidence */
+  double *evidence; /* [blocks, d d + d + 1, B]: precision[d, d, B], vector[d, B] and one more number[B] */
 };
 
-/* history.c checks arguments, and counts rounds and observations. */
+/* history.c checks arguments, counts rounds and observations, and clears, copies, discounts, stores and loads
+ * the blocks of evidence; the rest is up to the form. */
 typedef struct HistoryOps {
   size_t size; /* of the content */
   /* REQUIRED. */
@@ -31,8 +35,8 @@ typedef struct HistoryOps {
   void (*discount)(History *history, double factor);
   /* Returns the sum of |phi|^2 over the observations of a run. */
   double (*squares)(const History *history, int run);
-  /* For forms of a fixed size: the number of doubles that the state of one run takes, storing it, and loading
-   * it in place of what the run had. */
+  /* For forms of a fixed size: the number of doubles that one run takes besides its evidence, storing them,
+   * and loading them in place of what the run had. */
   size_t (*state)(const History *history);
   void (*store)(const History *history, int run, double *state);
   void (*load)(History *history, int run, const double *state);
@@ -41,27 +45,18 @@ typedef struct HistoryOps {
 extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs,
     history_form_filtered;
 
-/* Begins a history of B runs of this form, one in `share` of which gets an observation in a round; reserves
- * no room yet. */
-Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
+/* Begins a history of B runs of this form, one in `share` of which gets an observation in a round, with this
+ * many blocks of evidence; reserves no room for rows yet. */
+Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form, int blocks,
                      const Likelihood *likelihood, History *out);
 
-/* Returns the rows of a block of evidence [d d + d + 1, B]: precision[d, d, B], vector[d, B] and one more
- * number of each run. */
+/* Returns the number of rows of a block of evidence. */
 static inline size_t history_evidence_entries(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
-/* Doubles in the stored evidence of one run. */
-#define HISTORY_EVIDENCE_SIZE(d) ((size_t)(d) * ((size_t)(d) + 3) / 2 + 1)
-
-/* The arrays of such a block, [d, d, B], [d, B] and [B]. They are given one by one, because a view of the
- * history with fewer runs (agents.c) has the same arrays. */
-typedef struct {
-  double *precision, *vector, *number;
-} HistoryBlock;
-
-/* Packs the part of a block that belongs to a run, as described at history_store, and returns the end of it.
- * history_unpack loads it back. */
-double *history_pack(const History *history, int run, HistoryBlock block, double *out);
-const double *history_unpack(const History *history, int run, const double *from, HistoryBlock block);
+/* Returns a block of evidence. */
+static inline double *history_block(const History *history, int block) {
+  return history->content->evidence +
+         (size_t)block * history_evidence_entries(history->d) * (size_t)history->content->columns;
+}
 
 static inline void history_check_view(const HistoryView *view) {
   ASSERT(view->draws >= 1 && view->first >= 0);

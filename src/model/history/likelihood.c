@@ -2,7 +2,6 @@
 #include "model/history/likelihood.h"
 
 #include "core/real.h"
-#include "model/history/likelihoods.h"
 
 #include <float.h>
 

@@ -7,7 +7,6 @@
 #include "model/mixture/mixture_store.h"
 #include "model/network/learning.h"
 #include "model/prior/denoiser_training.h"
-#include "model/prior/families.h"
 
 #include <limits.h>
 #include <math.h>

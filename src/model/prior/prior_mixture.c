@@ -9,7 +9,6 @@
 #include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
-#include "model/prior/families.h"
 #include "model/prior/logs_fit.h"
 
 #include <float.h>
