@@ -539,7 +539,7 @@ static void test_bad_files(void) {
                                          "check_agreement"};
     StoreFile *file;
     Prior prior;
-    int member, dim, bin, in, id;
+    int member, dim, bin, in;
     Mixture mixture = fixture_mixture(&memory, 1, 2, 1);
     const double zeros[DENOISER_BINS] = {0}, share[DENOISER_BINS] = {cases[i].share};
     const double bins[][DENOISER_BINS] = {{1}, {cases[i].left}, {cases[i].left}, {0}, {0}};
@@ -553,20 +553,14 @@ static void test_bad_files(void) {
     CHECK_OK(mixture_save(&mixture, file, &dim));
     CHECK_OK(store_dimension(file, "bin", DENOISER_BINS, &bin));
     CHECK_OK(store_dimension(file, "units_0", (size_t)cases[i].inputs, &in));
-    CHECK_OK(store_variable(file, "shift", STORE_DOUBLE, 1, &dim, "shift", "1", &id));
-    CHECK_OK(store_put(file, id, zeros));
-    CHECK_OK(store_variable(file, "scale", STORE_DOUBLE, 1, &dim, "scale", "1", &id));
-    CHECK_OK(store_put(file, id, &cases[i].scale));
+    CHECK_OK(store_write(file, "shift", STORE_DOUBLE, 1, &dim, "shift", "1", zeros));
+    CHECK_OK(store_write(file, "scale", STORE_DOUBLE, 1, &dim, "scale", "1", &cases[i].scale));
     for (int k = 0; k < 5; k++) {
-      CHECK_OK(store_variable(file, checks[k], STORE_DOUBLE, 1, &bin, "check", "1", &id));
-      CHECK_OK(store_put(file, id, bins[k]));
+      CHECK_OK(store_write(file, checks[k], STORE_DOUBLE, 1, &bin, "check", "1", bins[k]));
     }
-    CHECK_OK(store_variable(file, "network_share", STORE_DOUBLE, 1, &bin, "share", "1", &id));
-    CHECK_OK(store_put(file, id, share));
-    CHECK_OK(store_variable(file, "weight_1", STORE_FLOAT, 3, (int[]){member, dim, in}, "w", "1", &id));
-    CHECK_OK(store_put(file, id, weights));
-    CHECK_OK(store_variable(file, "bias_1", STORE_FLOAT, 2, (int[]){member, dim}, "b", "1", &id));
-    CHECK_OK(store_put(file, id, weights + 1));
+    CHECK_OK(store_write(file, "network_share", STORE_DOUBLE, 1, &bin, "share", "1", share));
+    CHECK_OK(store_write(file, "weight_1", STORE_FLOAT, 3, (int[]){member, dim, in}, "w", "1", weights));
+    CHECK_OK(store_write(file, "bias_1", STORE_FLOAT, 2, (int[]){member, dim}, "b", "1", weights + 1));
     CHECK_OK(store_commit(file));
     if (cases[i].sentence)
       CHECK_FAILS(prior_load(&memory, path, NULL, &prior), STATUS_INPUT, cases[i].sentence);

@@ -369,7 +369,7 @@ static void test_bad_files(void) {
                {0.9, 1, 0.5f, 2, "do not connect"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     StoreFile *file;
-    int stage, dim, out, id;
+    int stage, dim, out;
     double zero = 0;
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
     SCRATCH_ARENA(memory);
@@ -390,14 +390,11 @@ static void test_bad_files(void) {
                    {"shift", dim, &zero},
                    {"scale", dim, &cases[i].scale}};
     for (int k = 0; k < 4; k++) {
-      CHECK_OK(
-          store_variable(file, vectors[k].name, STORE_DOUBLE, 1, &vectors[k].dimension, NULL, NULL, &id));
-      CHECK_OK(store_put(file, id, vectors[k].value));
+      CHECK_OK(store_write(file, vectors[k].name, STORE_DOUBLE, 1, &vectors[k].dimension, NULL, NULL,
+                           vectors[k].value));
     }
-    CHECK_OK(store_variable(file, "weight_1", STORE_FLOAT, 3, (int[]){stage, out, dim}, NULL, NULL, &id));
-    CHECK_OK(store_put(file, id, weights));
-    CHECK_OK(store_variable(file, "bias_1", STORE_FLOAT, 2, (int[]){stage, out}, NULL, NULL, &id));
-    CHECK_OK(store_put(file, id, weights + 1));
+    CHECK_OK(store_write(file, "weight_1", STORE_FLOAT, 3, (int[]){stage, out, dim}, NULL, NULL, weights));
+    CHECK_OK(store_write(file, "bias_1", STORE_FLOAT, 2, (int[]){stage, out}, NULL, NULL, weights + 1));
     CHECK_OK(store_commit(file));
     CHECK_OK(store_open(path, &file));
     CHECK_FAILS(prior_diffusion.load(&prior, file, NULL), STATUS_INPUT, cases[i].sentence);

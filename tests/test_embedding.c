@@ -38,7 +38,7 @@ static void put_matrix(StoreFile *file, const Form *form, const char *name, cons
   double values[MOST * D + MOST] = {0};
   float floats[MOST * D + MOST];
   char dim[32];
-  int dimension[2], id;
+  int dimension[2];
   for (int r = 0; r < rows; r++)
     for (int i = 0; i < columns; i++) values[r * columns + i] = sign * place(r, i);
   if (rows > 0) values[0] += first;
@@ -49,15 +49,14 @@ static void put_matrix(StoreFile *file, const Form *form, const char *name, cons
     dimension[!form->transposed] = 1; /* defined second, for the first matrix */
   else
     CHECK_OK(store_dimension(file, dim, (size_t)columns, &dimension[!form->transposed]));
-  CHECK_OK(store_variable(file, name, form->type, 2, dimension, NULL, NULL, &id));
-  CHECK_OK(store_put(file, id, form->type == STORE_FLOAT ? (const void *)floats : values));
+  CHECK_OK(store_write(file, name, form->type, 2, dimension, NULL, NULL,
+                       form->type == STORE_FLOAT ? (const void *)floats : values));
 }
 
 static void put_held_out(StoreFile *file, const Form *form) {
-  int held[MOST] = {0}, item = 0, id; /* the dimension that was defined first */
+  int held[MOST] = {0}, item = 0; /* the dimension that was defined first */
   for (int r = 0; r < form->items; r += form->held_step) held[r] = form->held_value;
-  CHECK_OK(store_variable(file, "held_out", STORE_INT, 1, &item, NULL, NULL, &id));
-  CHECK_OK(store_put(file, id, held));
+  CHECK_OK(store_write(file, "held_out", STORE_INT, 1, &item, NULL, NULL, held));
 }
 
 static void write_form(const char *path, const Form *form) {

@@ -118,16 +118,13 @@ static void test_rewards(void) {
 
 static void write_netcdf(const char *path, int rows, const int *task, const double *x, const double *y) {
   StoreFile *file;
-  int axes[2], id[3];
+  int axes[2];
   CHECK_OK(store_create(path, &file));
   CHECK_OK(store_dimension(file, "observation", (size_t)rows, &axes[0]));
   CHECK_OK(store_dimension(file, "dim", D, &axes[1]));
-  CHECK_OK(store_variable(file, "task", STORE_INT, 1, axes, NULL, NULL, &id[0]));
-  CHECK_OK(store_variable(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, &id[1]));
-  CHECK_OK(store_variable(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, &id[2]));
-  CHECK_OK(store_put(file, id[0], task));
-  CHECK_OK(store_put(file, id[1], x));
-  CHECK_OK(store_put(file, id[2], y));
+  CHECK_OK(store_write(file, "task", STORE_INT, 1, axes, NULL, NULL, task));
+  CHECK_OK(store_write(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, x));
+  CHECK_OK(store_write(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, y));
   CHECK_OK(store_commit(file));
 }
 

@@ -261,7 +261,7 @@ static const Written GOOD = {
 static Status write_and_load(Arena *memory, Written written, Prior *out) {
   StoreFile *file;
   PriorFit fit = golden_fit();
-  int component, other, dim, dim2, id[3];
+  int component, other, dim, dim2;
   static const char *const names[] = {"component", "other", "dim", "dim2"};
   for (int i = 0; i < 4; i++)
     if (!written.names[i]) written.names[i] = names[i];
@@ -273,13 +273,10 @@ static Status write_and_load(Arena *memory, Written written, Prior *out) {
     CHECK_OK(store_dimension(file, written.names[1], (size_t)written.means, &other));
   CHECK_OK(store_dimension(file, written.names[2], 2, &dim));
   CHECK_OK(store_dimension(file, written.names[3], (size_t)written.columns, &dim2));
-  CHECK_OK(store_variable(file, "weight", STORE_DOUBLE, 1, (int[]){component}, NULL, NULL, &id[0]));
-  CHECK_OK(store_variable(file, "mean", STORE_DOUBLE, 2, (int[]){other, dim}, NULL, NULL, &id[1]));
-  CHECK_OK(
-      store_variable(file, "covariance", STORE_DOUBLE, 3, (int[]){other, dim, dim2}, NULL, NULL, &id[2]));
-  CHECK_OK(store_put(file, id[0], written.weight));
-  CHECK_OK(store_put(file, id[1], written.mean));
-  CHECK_OK(store_put(file, id[2], written.covariance));
+  CHECK_OK(store_write(file, "weight", STORE_DOUBLE, 1, (int[]){component}, NULL, NULL, written.weight));
+  CHECK_OK(store_write(file, "mean", STORE_DOUBLE, 2, (int[]){other, dim}, NULL, NULL, written.mean));
+  CHECK_OK(store_write(file, "covariance", STORE_DOUBLE, 3, (int[]){other, dim, dim2}, NULL, NULL,
+                       written.covariance));
   CHECK_OK(store_commit(file));
   Status status = prior_load(memory, FILE_NAME, &fit, out);
   remove(FILE_NAME);

@@ -44,7 +44,7 @@ static double value_at(int i, int j) { return sin(i + 0.37 * j) * 1e3; }
 static Status fill_sample(StoreFile *file) {
   static double regret[ROWS * COLUMNS], round_axis[COLUMNS];
   static float single[ROWS];
-  int steps[ROWS], dimensions[2], regret_id, round_id, single_id, steps_id, flag_id, unused_id;
+  int steps[ROWS], dimensions[2];
   int64_t big = INT64_MAX - 1;
   signed char flags[ROWS];
   char names[ROWS][32];
@@ -62,22 +62,19 @@ static Status fill_sample(StoreFile *file) {
   TRY(store_dimension(file, "policy", ROWS, &dimensions[0]));
   TRY(store_dimension(file, "round", COLUMNS, &dimensions[1]));
   TRY(store_texts(file, "policy", dimensions[0], ROWS, labels, "policy"));
-  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &regret_id));
-  TRY(store_variable(file, "round", STORE_DOUBLE, 1, dimensions + 1, NULL, NULL, &round_id));
-  TRY(store_variable(file, "single", STORE_FLOAT, 1, dimensions, NULL, NULL, &single_id));
-  TRY(store_variable(file, "steps", STORE_INT, 1, dimensions, NULL, NULL, &steps_id));
-  TRY(store_variable(file, "status", STORE_BYTE, 1, dimensions, NULL, NULL, &flag_id));
-  TRY(store_variable(file, "unused", STORE_DOUBLE, 1, dimensions, NULL, NULL, &unused_id));
+  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1"));
+  TRY(store_write(file, "round", STORE_DOUBLE, 1, dimensions + 1, NULL, NULL, round_axis));
+  TRY(store_write(file, "single", STORE_FLOAT, 1, dimensions, NULL, NULL, single));
+  TRY(store_write(file, "steps", STORE_INT, 1, dimensions, NULL, NULL, steps));
+  TRY(store_write(file, "status", STORE_BYTE, 1, dimensions, NULL, NULL, flags));
+  TRY(store_variable(file, "unused", STORE_DOUBLE, 1, dimensions, NULL, NULL));
   TRY(store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"));
   TRY(store_text_attribute(file, NULL, "nothing", ""));
   TRY(store_real_attribute(file, "noise", 0.1));
   TRY(store_int_attribute(file, "seed", big));
   for (size_t i = 0; i < ROWS; i++)
-    TRY(store_put_part(file, regret_id, (size_t[]){i, 0}, (size_t[]){1, COLUMNS}, regret + i * COLUMNS));
-  TRY(store_put(file, round_id, round_axis));
-  TRY(store_put(file, single_id, single));
-  TRY(store_put(file, steps_id, steps));
-  return store_put(file, flag_id, flags);
+    TRY(store_put_part(file, "regret", (size_t[]){i, 0}, (size_t[]){1, COLUMNS}, regret + i * COLUMNS));
+  return STATUS_OK;
 }
 
 static Status write_sample(const char *path, bool classic) {
@@ -308,12 +305,11 @@ static void test_value_out_of_range(void) {
   for (int f = 0; f < FORMATS; f++) {
     const char *path = in_folder("it.nc");
     StoreFile *file;
-    int dimension, id;
+    int dimension;
     float single[2];
     CHECK_OK(store_create(path, &file));
     CHECK_OK(store_dimension(file, "i", 2, &dimension));
-    CHECK_OK(store_variable(file, "v", STORE_DOUBLE, 1, &dimension, NULL, NULL, &id));
-    CHECK_OK(store_put(file, id, (double[]){1, 1e300}));
+    CHECK_OK(store_write(file, "v", STORE_DOUBLE, 1, &dimension, NULL, NULL, (double[]){1, 1e300}));
     CHECK_OK(store_commit(file));
     if (f == 1) CHECK_OK(classic_convert(path));
     CHECK_OK(store_open(path, &file));

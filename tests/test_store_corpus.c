@@ -193,15 +193,15 @@ static void test_refusals(void) {
 static void test_sizes_overflow(void) {
   enum { COMPONENTS = 1 << 6, D = 1 << 29 };
   StoreFile *file;
-  int axes[3], id;
+  int axes[3];
   CHECK_OK(store_create(scratch, &file));
   CHECK_OK(store_text_attribute(file, NULL, "prior", "mixture"));
   CHECK_OK(store_dimension(file, "component", COMPONENTS, &axes[0]));
   CHECK_OK(store_dimension(file, "dim", D, &axes[1]));
   CHECK_OK(store_dimension(file, "dim2", D, &axes[2]));
-  CHECK_OK(store_variable(file, "weight", STORE_BYTE, 1, axes, NULL, NULL, &id));
-  CHECK_OK(store_variable(file, "mean", STORE_BYTE, 2, axes, NULL, NULL, &id));
-  CHECK_OK(store_variable(file, "covariance", STORE_BYTE, 3, axes, NULL, NULL, &id));
+  CHECK_OK(store_variable(file, "weight", STORE_BYTE, 1, axes, NULL, NULL));
+  CHECK_OK(store_variable(file, "mean", STORE_BYTE, 2, axes, NULL, NULL));
+  CHECK_OK(store_variable(file, "covariance", STORE_BYTE, 3, axes, NULL, NULL));
   CHECK_OK(store_commit(file));
   CHECK_FAILS(read_prior(scratch), STATUS_INPUT,
               "'mean' has shape (64, 536870912), 34359738368 bytes, but the");

@@ -31,12 +31,11 @@ static Status fill_sample(StoreFile *file) {
   const char *labels[ROWS];
   for (int i = 0; i < ROWS * COLUMNS; i++) regret[i] = sin(i) * 1e3;
   for (int i = 0; i < ROWS; i++) labels[i] = i % 2 ? "odd" : "even";
-  int dimensions[2], id;
+  int dimensions[2];
   TRY(store_dimension(file, "policy", ROWS, &dimensions[0]));
   TRY(store_dimension(file, "round", COLUMNS, &dimensions[1]));
   TRY(store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"));
-  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", &id));
-  TRY(store_put(file, id, regret));
+  TRY(store_write(file, "regret", STORE_DOUBLE, 2, dimensions, "cumulative regret", "1", regret));
   return store_texts(file, "policy", dimensions[0], ROWS, labels, "policy");
 }
 
@@ -158,10 +157,10 @@ static void test_damaged_tails(void) {
 /* Writes the bytes of a classic file with n numbers, without its checksum. */
 static void write_numbers(size_t n, char **bytes, size_t *size) {
   StoreFile *file;
-  int axis, id;
+  int axis;
   CHECK_OK(store_create(path, &file));
   CHECK_OK(store_dimension(file, "n", n, &axis));
-  CHECK_OK(store_variable(file, "x", STORE_DOUBLE, 1, &axis, NULL, NULL, &id));
+  CHECK_OK(store_variable(file, "x", STORE_DOUBLE, 1, &axis, NULL, NULL));
   CHECK_OK(store_commit(file));
   CHECK_OK(classic_convert(path));
   CHECK_OK(store_read_text(path, SIZE_MAX, bytes, size));

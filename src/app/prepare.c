@@ -65,15 +65,15 @@ static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratin
   enum { ROWS = 4096 /* written at once */ };
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)result->d, total = (size_t)ratings->count;
-  int axis[] = {0, dim}, task, x, y;
+  int axis[] = {0, dim};
   int64_t *tasks;
   double *features, *rewards;
   ALLOCATE_ARRAYS(&scratch, ROWS, tasks, rewards);
   ALLOCATE(&scratch, features, ROWS * d);
   TRY(store_dimension(file, "observation", total, &axis[0]));
-  TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL, &task));
-  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1", &x));
-  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating minus the mean rating", "1", &y));
+  TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL));
+  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1"));
+  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating minus the mean rating", "1"));
   for (size_t first = 0; first < total; first += ROWS) {
     const size_t n = total - first < ROWS ? total - first : ROWS, start[] = {first, 0}, count[] = {n, d};
     for (size_t r = 0; r < n; r++) {
@@ -82,9 +82,9 @@ static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratin
       memcpy(features + r * d, result->item + (size_t)rating->item * d, d * sizeof *features);
       rewards[r] = rating->value - result->mean;
     }
-    TRY(store_put_part(file, task, start, count, tasks));
-    TRY(store_put_part(file, x, start, count, features));
-    TRY(store_put_part(file, y, start, count, rewards));
+    TRY(store_put_part(file, "task", start, count, tasks));
+    TRY(store_put_part(file, "x", start, count, features));
+    TRY(store_put_part(file, "y", start, count, rewards));
   }
   return STATUS_OK;
 }

@@ -22,10 +22,8 @@ enum {
 };
 
 static const nc_type external_types[] = {
-    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,
-    [STORE_INT64] = NC_INT64,   [STORE_BYTE] = NC_BYTE,   [STORE_CHAR] = NC_CHAR};
-static const size_t external_sizes[] = {[STORE_DOUBLE] = 8, [STORE_FLOAT] = 4, [STORE_INT] = 4,
-                                        [STORE_INT64] = 8,  [STORE_BYTE] = 1,  [STORE_CHAR] = 1};
+    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,     [STORE_INT64] = NC_INT64,
+    [STORE_BYTE] = NC_BYTE,     [STORE_CHAR] = NC_CHAR,   [STORE_PLAIN] = NC_DOUBLE};
 
 void store_prepare_library(void) {
   /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on
@@ -137,41 +135,18 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
  * minutes, while all ranks of a large job wait for the file. */
 static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
 
-/* Defines a variable without chunking and compression. */
-static Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
-                           const char *long_name, const char *units, int *id) {
-  const double missing_double = NAN;
-  const float missing_float = NAN;
-  bool coordinate = false; /* the name is that of one of the dimensions */
-  for (int axis = 0; axis < rank; axis++) {
-    char dimension[NC_MAX_NAME + 1];
-    TRY(store_check(file, nc_inq_dimname(file->ncid, dimensions[axis], dimension),
-                    "inspect a dimension of '%s'", name));
-    coordinate = coordinate || strcmp(dimension, name) == 0;
+/* Chooses how the values of variable `id` lie in the file. */
+static Status store_lay_out(StoreFile *file, int id, const char *name, StoreType type, int rank,
+                            const size_t *lengths) {
+  if (type == STORE_PLAIN) {
+    int code = nc_def_var_chunking(file->ncid, id, NC_CONTIGUOUS, NULL);
+    if (code == NC_NOERR) code = nc_def_var_fill(file->ncid, id, NC_NOFILL, NULL);
+    return store_check(file, code, "store the variable '%s' uncompressed", name);
   }
-  int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, id);
-  TRY(store_check(file, code, "define the variable '%s'", name));
-  /* CF: a coordinate variable has no missing values. */
-  if ((type == STORE_DOUBLE || type == STORE_FLOAT) && !coordinate)
-    TRY(store_check(file,
-                    nc_put_att(file->ncid, *id, "_FillValue", external_types[type], 1,
-                               type == STORE_DOUBLE ? (const void *)&missing_double : &missing_float),
-                    "define the variable '%s'", name));
-  if (type == STORE_CHAR) TRY(store_text_attribute(file, name, "_Encoding", "utf-8"));
-  if (long_name) TRY(store_text_attribute(file, name, "long_name", long_name));
-  if (units) TRY(store_text_attribute(file, name, "units", units));
-  return STATUS_OK;
-}
-
-Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
-                      const char *long_name, const char *units, int *id) {
-  TRY(store_define(file, name, type, rank, dimensions, long_name, units, id));
-  size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes = external_sizes[type];
-  for (int axis = 0; axis < rank; axis++) {
-    int code = nc_inq_dimlen(file->ncid, dimensions[axis], &chunk[axis]);
-    TRY(store_check(file, code, "inspect a dimension of '%s'", name));
-    bytes *= chunk[axis];
-  }
+  size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes;
+  TRY(store_check(file, nc_inq_type(file->ncid, external_types[type], NULL, &bytes),
+                  "define the variable '%s'", name));
+  for (int axis = 0; axis < rank; axis++) bytes *= chunk[axis] = lengths[axis];
   const size_t whole = bytes;
   if (whole < COMPRESS_FROM || rank == 0) return STATUS_OK;
   /* A large variable is cut into chunks, which are deflated. A chunk keeps the last axes whole as far as they
@@ -182,10 +157,36 @@ Status store_variable(StoreFile *file, const char *name, StoreType type, int ran
       bytes = bytes / chunk[axis] * half;
       chunk[axis] = half;
     }
-  TRY(store_check(file, nc_def_var_chunking(file->ncid, *id, NC_CHUNKED, chunk), "chunk the variable '%s'",
+  TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'",
                   name));
   if (whole > COMPRESS_UP_TO) return STATUS_OK;
-  return store_check(file, nc_def_var_deflate(file->ncid, *id, 1, 1, 1), "compress the variable '%s'", name);
+  return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
+}
+
+Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                      const char *long_name, const char *units) {
+  const double missing_double = NAN;
+  const float missing_float = NAN;
+  const bool real = type == STORE_DOUBLE || type == STORE_FLOAT || type == STORE_PLAIN;
+  bool coordinate = false; /* the name is that of one of the dimensions */
+  size_t lengths[NC_MAX_VAR_DIMS];
+  int id;
+  for (int axis = 0; axis < rank; axis++) {
+    char dimension[NC_MAX_NAME + 1];
+    TRY(store_check(file, nc_inq_dim(file->ncid, dimensions[axis], dimension, &lengths[axis]),
+                    "inspect a dimension of '%s'", name));
+    coordinate = coordinate || strcmp(dimension, name) == 0;
+  }
+  int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, &id);
+  /* CF: a coordinate variable has no missing values. */
+  if (code == NC_NOERR && real && !coordinate)
+    code = nc_put_att(file->ncid, id, "_FillValue", external_types[type], 1,
+                      type == STORE_FLOAT ? (const void *)&missing_float : &missing_double);
+  TRY(store_check(file, code, "define the variable '%s'", name));
+  if (type == STORE_CHAR) TRY(store_text_attribute(file, name, "_Encoding", "utf-8"));
+  if (long_name) TRY(store_text_attribute(file, name, "long_name", long_name));
+  if (units) TRY(store_text_attribute(file, name, "units", units));
+  return store_lay_out(file, id, name, type, rank, lengths);
 }
 
 /* Writes values[count], which are in memory as in the file. */
@@ -215,33 +216,27 @@ Status store_bytes_attribute(StoreFile *file, const char *variable, const char *
   return store_put_attribute(file, variable, name, NC_BYTE, (size_t)count, values);
 }
 
-static Status store_check_put(StoreFile *file, int variable, int code) {
-  char name[NC_MAX_NAME + 1] = "?";
-  int reason = errno;
-  if (code != NC_NOERR) nc_inq_varname(file->ncid, variable, name);
-  errno = reason;
-  return store_check(file, code, "write the variable '%s'", name);
-}
-
-Status store_put(StoreFile *file, int variable, const void *data) {
-  return store_check_put(file, variable, nc_put_var(file->ncid, variable, data));
-}
-
 Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                    const char *long_name, const char *units, const void *data) {
   int id;
-  TRY(store_variable(file, name, type, rank, dimensions, long_name, units, &id));
-  return store_put(file, id, data);
+  TRY(store_variable(file, name, type, rank, dimensions, long_name, units));
+  int code = nc_inq_varid(file->ncid, name, &id);
+  if (code == NC_NOERR) code = nc_put_var(file->ncid, id, data);
+  return store_check(file, code, "write the variable '%s'", name);
 }
 
-Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+Status store_put_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                       const void *data) {
-  return store_check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
+  int id, code = nc_inq_varid(file->ncid, name, &id);
+  if (code == NC_NOERR) code = nc_put_vara(file->ncid, id, start, count, data);
+  return store_check(file, code, "write the variable '%s'", name);
 }
 
-Status store_put_doubles_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+Status store_put_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                               const double *data) {
-  return store_check_put(file, variable, nc_put_vara_double(file->ncid, variable, start, count, data));
+  int id, code = nc_inq_varid(file->ncid, name, &id);
+  if (code == NC_NOERR) code = nc_put_vara_double(file->ncid, id, start, count, data);
+  return store_check(file, code, "write the variable '%s'", name);
 }
 
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
@@ -252,14 +247,14 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
     if (strlen(texts[i]) > length) length = strlen(texts[i]);
   char length_name[NC_MAX_NAME + 1];
   snprintf(length_name, sizeof length_name, "%s_length", name);
-  int dimensions[2] = {dimension}, id;
+  int dimensions[2] = {dimension};
   TRY(store_dimension(file, length_name, length, &dimensions[1]));
-  TRY(store_variable(file, name, STORE_CHAR, 2, dimensions, long_name, NULL, &id));
+  TRY(store_variable(file, name, STORE_CHAR, 2, dimensions, long_name, NULL));
   if (n == 0) return STATUS_OK;
   char *padded; /* [n, length] */
   ALLOCATE(&scratch, padded, (size_t)n * length);
   for (int i = 0; i < n; i++) memcpy(padded + (size_t)i * length, texts[i], strlen(texts[i]));
-  return store_put_part(file, id, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
+  return store_put_part(file, name, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
 }
 
 /* ---- variables that are stored in the file exactly as in memory, one value after another, so that several
@@ -267,46 +262,25 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
  * This relies on H5Dget_offset, which exists for it, and on "HDF5 File Format Specification Version 3.0",
  * section IV.A.2.i (contiguous storage). */
 
-Status store_plain_variable(StoreFile *file, const char *name, int rank, const int *dimensions,
-                            const char *long_name, const char *units, int *id) {
-  TRY(store_define(file, name, STORE_DOUBLE, rank, dimensions, long_name, units, id));
-  int code = nc_def_var_chunking(file->ncid, *id, NC_CONTIGUOUS, NULL);
-  if (code == NC_NOERR) code = nc_def_var_fill(file->ncid, *id, NC_NOFILL, NULL);
-  return store_check(file, code, "store the variable '%s' uncompressed", name);
-}
-
-Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *offsets) {
-  char(*names)[NC_MAX_NAME + 1];
-  NEW(names, count);
-  Status status = STATUS_OK;
+Status store_plain_place(StoreFile *file, int count, const char *const *names, uint64_t *offsets) {
   const double zero = 0;
   size_t first[NC_MAX_VAR_DIMS] = {0}, one[NC_MAX_VAR_DIMS];
   for (int axis = 0; axis < NC_MAX_VAR_DIMS; axis++) one[axis] = 1;
-  for (int i = 0; i < count && status == STATUS_OK; i++) {
-    status = store_check(file, nc_inq_varname(file->ncid, ids[i], names[i]), "find a variable");
-    /* Writing one value makes the library allocate the whole variable. */
-    if (status == STATUS_OK) status = store_put_part(file, ids[i], first, one, &zero);
+  /* Writing one value makes the library allocate the whole variable. */
+  for (int i = 0; i < count; i++) TRY(store_put_part(file, names[i], first, one, &zero));
+  /* The library must not have the file open while HDF5 reads it. */
+  TRY(store_check(file, nc_close(file->ncid), "write it"));
+  const hid_t hdf5 = H5Fopen(file->temporary, H5F_ACC_RDONLY, H5P_DEFAULT);
+  bool good = hdf5 >= 0;
+  for (int i = 0; i < count && good; i++) {
+    const hid_t set = H5Dopen2(hdf5, names[i], H5P_DEFAULT);
+    offsets[i] = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
+    good = offsets[i] != HADDR_UNDEF;
+    if (set >= 0) H5Dclose(set);
   }
-  /* The library must not have the file open while HDF5 reads it; on reopening it gives the variables the same
-   * ids. */
-  if (status == STATUS_OK) status = store_check(file, nc_close(file->ncid), "write it");
-  if (status == STATUS_OK) {
-    const hid_t hdf5 = H5Fopen(file->temporary, H5F_ACC_RDONLY, H5P_DEFAULT);
-    bool good = hdf5 >= 0;
-    for (int i = 0; i < count && good; i++) {
-      const hid_t set = H5Dopen2(hdf5, names[i], H5P_DEFAULT);
-      offsets[i] = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
-      good = offsets[i] != HADDR_UNDEF;
-      if (set >= 0) H5Dclose(set);
-    }
-    if (hdf5 >= 0) H5Fclose(hdf5);
-    if (!good) status = status_set(STATUS_FILE, "%s: cannot place its variables", file->path);
-    const Status opened =
-        store_check(file, nc_open(file->temporary, NC_WRITE, &file->ncid), "continue writing it");
-    if (status == STATUS_OK) status = opened;
-  }
-  free(names);
-  return status;
+  if (hdf5 >= 0) H5Fclose(hdf5);
+  TRY(store_check(file, nc_open(file->temporary, NC_WRITE, &file->ncid), "continue writing it"));
+  return good ? STATUS_OK : status_set(STATUS_FILE, "%s: cannot place its variables", file->path);
 }
 
 char *store_temporary(const StoreFile *file) { return file->temporary; }

@@ -12,7 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { STORE_DOUBLE, STORE_FLOAT, STORE_INT, STORE_INT64, STORE_BYTE, STORE_CHAR } StoreType;
+typedef enum {
+  STORE_DOUBLE,
+  STORE_FLOAT,
+  STORE_INT,
+  STORE_INT64,
+  STORE_BYTE,
+  STORE_CHAR,
+  STORE_PLAIN /* doubles, neither compressed nor filled: several processes can write them (store_plain_write)
+               */
+} StoreType;
 
 typedef struct StoreFile StoreFile;
 
@@ -39,14 +48,10 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
 /* Defines a variable over `rank` dimensions; long_name and units may be NULL. Reals get _FillValue = NaN,
  * unless the variable has the name of one of its dimensions: a coordinate has no missing values. */
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
-                      const char *long_name, const char *units, int *id);
-/* Defines a variable of reals that is neither compressed nor filled, so that several
- * processes can write it (store_plain_write). */
-Status store_plain_variable(StoreFile *file, const char *name, int rank, const int *dimensions,
-                            const char *long_name, const char *units, int *id);
-/* Allocates space in the file for the plain variables ids[count]; offsets[count] are the positions of their
- * first values in bytes. All of them must have been defined. */
-Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *offsets);
+                      const char *long_name, const char *units);
+/* Allocates space in the file for the plain variables names[count]; offsets[count] are the positions of their
+ * first values in bytes. All variables of the file must have been defined. */
+Status store_plain_place(StoreFile *file, int count, const char *const *names, uint64_t *offsets);
 /* Returns the temporary name under which the file is being written. */
 char *store_temporary(const StoreFile *file);
 /* Writes values[count] at byte `offset` of the file that `fd` is open on; messages call it `path`. */
@@ -58,12 +63,11 @@ Status store_int_attribute(StoreFile *file, const char *name, int64_t value);
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
 Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
                              const signed char *values);
-/* Writes a whole variable, or the hyperslab start[rank], count[rank]. `data` has the type of the variable. */
-Status store_put(StoreFile *file, int variable, const void *data);
-Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+/* Writes the hyperslab start[rank], count[rank] of a variable, whose type `data` has. */
+Status store_put_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                       const void *data);
 /* Writes a hyperslab of numbers, converted to the type of the variable. */
-Status store_put_doubles_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+Status store_put_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                               const double *data);
 /* Defines a variable and writes all of it. */
 Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,

@@ -63,7 +63,7 @@ static Status reducer_fill_prior_samples(const Study *study, const char *directo
                                          int width) {
   SCRATCH_ARENA(scratch);
   const char *const sources[SOURCES] = {"true", reducer_learned_family()->name};
-  int dimension[4], id;
+  int dimension[4];
   double *theta, *out;
   ALLOCATE(&scratch, theta, width * SAMPLES);
   ALLOCATE(&scratch, out, width * SOURCES * SAMPLES);
@@ -77,14 +77,14 @@ static Status reducer_fill_prior_samples(const Study *study, const char *directo
                   "label of the setting"));
   TRY(store_texts(file, "source", dimension[1], SOURCES, sources,
                   "true distribution of theta*, or the family of the learned prior"));
-  TRY(store_variable(file, "theta", STORE_DOUBLE, 4, dimension, "sample of theta", "1", &id));
+  TRY(store_variable(file, "theta", STORE_DOUBLE, 4, dimension, "sample of theta", "1"));
   TRY(store_text_attribute(file, "theta", "coordinates", "setting source"));
   for (size_t s = 0; s < (size_t)study->file->setting_count; s++) {
     const Config *setting = study->file->settings[s];
     SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(setting, &problem));
     TRY(reducer_sample_setting(study, setting, &problem, directory, width, theta, out));
-    TRY(store_put_part(file, id, (size_t[]){s, 0, 0, 0}, (size_t[]){1, SOURCES, SAMPLES, (size_t)width},
+    TRY(store_put_part(file, "theta", (size_t[]){s, 0, 0, 0}, (size_t[]){1, SOURCES, SAMPLES, (size_t)width},
                        out));
   }
   return STATUS_OK;

@@ -18,7 +18,6 @@ typedef struct {
   const Study *study;
   const Problem *problem;
   StoreFile *file;
-  int x, run, round, kept[KEPT]; /* variables */
   size_t event; /* number of the next event */
   size_t entry; /* values in the context or the features of one event */
   size_t room; /* values that `buffer` holds */
@@ -75,7 +74,7 @@ static Status reduce_events_write_world(EventWriter *writer, World *world) {
     if (k + 1 < rounds && k + 1 - begin < span) continue;
     const size_t start[3] = {writer->event + begin}, many = runs * (k + 1 - begin),
                  d = (size_t)writer->problem->d;
-    TRY(store_put_part(writer->file, writer->x, start,
+    TRY(store_put_part(writer->file, features ? "features" : "context", start,
                        features ? (size_t[]){many, features, d} : (size_t[]){many, d}, writer->buffer));
     begin = k + 1;
   }
@@ -93,16 +92,14 @@ static Status reduce_events_write_task(EventWriter *writer, Finished *finished, 
   for (int b = 0; b < task->runs; b++) {
     const size_t start = writer->event + (size_t)b * rounds;
     const double *kept[KEPT];
-    for (int i = 0; i < KEPT; i++)
-      kept[i] =
-          result.curves + (size_t)((writer->study->published + i) * result.runs + b) * (size_t)result.points;
+    for (int i = 0; i < KEPT; i++) kept[i] = study_result_values(&result, writer->study->published + i, b);
     for (size_t k = 0; k < rounds; k++)
       arm[k] = (int)kept[ARM][k], number[k] = (int)task->first_run + b, round[k] = (int)k + 1;
-    TRY(store_put_part(writer->file, writer->kept[ARM], &start, &rounds, arm));
-    TRY(store_put_part(writer->file, writer->run, &start, &rounds, number));
-    TRY(store_put_part(writer->file, writer->round, &start, &rounds, round));
-    TRY(store_put_part(writer->file, writer->kept[REWARD], &start, &rounds, kept[REWARD]));
-    TRY(store_put_part(writer->file, writer->kept[PROPENSITY], &start, &rounds, kept[PROPENSITY]));
+    TRY(store_put_part(writer->file, "arm", &start, &rounds, arm));
+    TRY(store_put_part(writer->file, "run", &start, &rounds, number));
+    TRY(store_put_part(writer->file, "round", &start, &rounds, round));
+    TRY(store_put_part(writer->file, "reward", &start, &rounds, kept[REWARD]));
+    TRY(store_put_part(writer->file, "propensity", &start, &rounds, kept[PROPENSITY]));
   }
   for (int first = 0, runs; first < task->runs; first += runs) {
     SCOPED(World, world, world_destroy);
@@ -137,21 +134,14 @@ static Status reduce_events_write_cell(EventWriter *writer, Finished *finished, 
   TRY(store_text_attribute(file, NULL, "likelihood", problem->likelihood.ops->name));
   if (likelihood_is_conjugate(&problem->likelihood))
     TRY(store_real_attribute(file, "noise", problem->likelihood.noise));
-  const struct {
-    const char *name, *words;
-    StoreType type;
-    int *id;
-  } columns[] = {
-      {"arm", "arm that was played, counted from 0", STORE_INT, &writer->kept[ARM]},
-      {"reward", "reward of that arm", STORE_DOUBLE, &writer->kept[REWARD]},
-      {"propensity", "probability with which the arm was picked", STORE_DOUBLE, &writer->kept[PROPENSITY]},
-      {"run", "number of the run, from 0", STORE_INT, &writer->run},
-      {"round", "round of the run, from 1", STORE_INT, &writer->round}};
   TRY(store_variable(file, context ? "context" : "features", STORE_DOUBLE, along, dimension,
-                     context ? "context, the same for all arms" : "features of each arm", "1", &writer->x));
-  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-    TRY(store_variable(file, columns[i].name, columns[i].type, 1, dimension, columns[i].words, "1",
-                       columns[i].id));
+                     context ? "context, the same for all arms" : "features of each arm", "1"));
+  TRY(store_variable(file, "arm", STORE_INT, 1, dimension, "arm that was played, counted from 0", "1"));
+  TRY(store_variable(file, "reward", STORE_DOUBLE, 1, dimension, "reward of that arm", "1"));
+  TRY(store_variable(file, "propensity", STORE_DOUBLE, 1, dimension,
+                     "probability with which the arm was picked", "1"));
+  TRY(store_variable(file, "run", STORE_INT, 1, dimension, "number of the run, from 0", "1"));
+  TRY(store_variable(file, "round", STORE_INT, 1, dimension, "round of the run, from 1", "1"));
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, s, p, k));
     if (finished->state[task.index] == RUN_OK) TRY(reduce_events_write_task(writer, finished, &task));

@@ -20,12 +20,10 @@ typedef struct {
   int *blocks; /* [setting_count], number of blocks of each setting that count */
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
-  int estimate_ids[ESTIMATES_COUNT];
-  int *curve_ids; /* [PARTS, published] variable ids, on rank 0 */
   bool plain; /* curves are large: stored uncompressed, by the ranks that read them */
+  const char **names; /* [published], of the curves, and so of the variables with their values */
   uint64_t *offsets; /* [published], byte offsets of plain curves in the file */
   int plain_file; /* descriptor of the file on this rank */
-  int seconds, seconds_train, fallbacks, watched[2], status;
 } Reducer;
 
 /* Begins results.nc: defines every dimension and variable, and writes what is known before the first cell,
@@ -34,6 +32,11 @@ Status reduce_define(Reducer *reducer);
 
 /* Returns whether the results have this part of a curve. */
 bool reduce_curve_has_part(const StudyCurve *curve, int part);
+enum { PART_NAME = 64 };
+/* Writes the name of the variable of a part, such as "regret_mean", and returns it. */
+const char *reduce_part_name(const StudyCurve *curve, int part, char name[PART_NAME]);
+/* The variables of a study of estimates: name and meaning. */
+extern const char *const reduce_estimates[ESTIMATES_COUNT][2];
 
 /* Moves every cell from the finished tasks to the file of rank 0, and adds to `counts` there. Collective. */
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);

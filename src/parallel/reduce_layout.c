@@ -16,11 +16,6 @@ static bool reducer_has_tails(const Study *study) {
   return false;
 }
 
-/* Labels of a variable, by its dimensions. */
-static const char *const OF_RUNS = "setting policy replicate", *const OF_POLICIES = "setting policy",
-                         *const OF_SETTINGS = "setting", *const OF_WORLDS = "setting replicate",
-                         *const OF_ESTIMATORS = "setting policy estimator";
-
 /* The name of a swept key's variable: the key with underscores in place of dots. */
 enum { AXIS_NAME = 128 };
 static const char *reducer_axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
@@ -30,57 +25,65 @@ static const char *reducer_axis_name(const ConfigAxis *axis, char name[AXIS_NAME
   return name;
 }
 
-/* Writes the attribute `coordinates`. In the CF conventions a variable over settings names its auxiliary
- * coordinates: the swept keys, and `labels`. */
-static Status reducer_name_coordinates(const Reducer *reducer, const char *variable, const char *labels) {
+/* Defines a variable over settings and further dimensions, and writes its attribute `coordinates`, in which
+ * the CF conventions name the auxiliary coordinates: labels of the dimensions, and the swept keys. */
+static Status reducer_define(const Reducer *reducer, const char *variable, StoreType type, int rank,
+                             const int *dimensions, const char *words, const char *units) {
   const StudyFile *file = reducer->study->file;
-  size_t size = 64 + (size_t)file->axis_count * AXIS_NAME, length;
   SCRATCH_ARENA(scratch);
-  char *names, name[AXIS_NAME];
-  ALLOCATE(&scratch, names, size);
-  length = (size_t)snprintf(names, size, "%s", labels);
+  const char *names = "setting";
+  char name[AXIS_NAME];
+  for (int i = 1; i < rank; i++)
+    if (dimensions[i] == reducer->policy)
+      TRY(arena_print(&scratch, &names, "%s policy", names));
+    else if (dimensions[i] == reducer->run)
+      TRY(arena_print(&scratch, &names, "%s replicate", names));
+    else if (dimensions[i] == reducer->axis && reducer->study->ops->estimates)
+      TRY(arena_print(&scratch, &names, "%s estimator", names));
   for (int a = 0; a < file->axis_count; a++)
-    length += (size_t)snprintf(names + length, size - length, " %s", reducer_axis_name(&file->axes[a], name));
+    TRY(arena_print(&scratch, &names, "%s %s", names, reducer_axis_name(&file->axes[a], name)));
+  TRY(store_variable(reducer->file, variable, type, rank, dimensions, words, units));
   return store_text_attribute(reducer->file, variable, "coordinates", names);
+}
+
+/* CF: a method over something that is not a dimension of the variable goes by its standard name, here that
+ * of `run`; a standard error is not a CF method. */
+static const struct {
+  const char *suffix, *words, *method;
+} parts[PARTS] = {
+    {"", "", NULL},
+    {"_mean", ", mean over completed runs", "realization: mean"},
+    {"_se", ", standard error of the mean over completed runs", NULL},
+    {"_n", ", number of completed runs in the mean", NULL},
+    {"_se_replicate", ", standard error over the means of replicates", NULL},
+    {"_diff_mean", ", mean of the paired difference to the first policy", "realization: mean"},
+    {"_diff_se", ", standard error of the paired difference to the first policy", NULL},
+    {0}, /* the number of pairs is not stored */
+    {"_diff_se_replicate", ", standard error of the paired difference over the means of replicates", NULL},
+    {"_quantile", ", quantile over completed runs", NULL}};
+
+const char *reduce_part_name(const StudyCurve *curve, int part, char name[PART_NAME]) {
+  snprintf(name, PART_NAME, "%s%s", curve->name, parts[part].suffix);
+  return name;
 }
 
 static Status reducer_define_curve(Reducer *reducer, int c) {
   const StudyCurve *curve = reducer->study->curves[c];
-  /* CF: a method over something that is not a dimension of the variable goes by its standard name, here that
-   * of `run`; a standard error is not a CF method. */
-  static const struct {
-    const char *suffix, *words, *method;
-  } parts[PARTS] = {
-      {"", "", NULL},
-      {"_mean", ", mean over completed runs", "realization: mean"},
-      {"_se", ", standard error of the mean over completed runs", NULL},
-      {"_n", ", number of completed runs in the mean", NULL},
-      {"_se_replicate", ", standard error over the means of replicates", NULL},
-      {"_diff_mean", ", mean of the paired difference to the first policy", "realization: mean"},
-      {"_diff_se", ", standard error of the paired difference to the first policy", NULL},
-      {0}, /* the number of pairs is not stored */
-      {"_diff_se_replicate", ", standard error of the paired difference over the means of replicates", NULL},
-      {"_quantile", ", quantile over completed runs", NULL}};
   for (int part = 0; part < PARTS; part++) {
-    char name[64], words[256];
+    char name[PART_NAME], words[256];
     const bool values = part == PART_VALUES;
+    const StoreType type = values && reducer->plain ? STORE_PLAIN
+                           : part == PART_COUNT     ? STORE_INT
+                                                    : STORE_DOUBLE;
     int dimension[4] = {reducer->setting}, count = 1;
     if (!reduce_curve_has_part(curve, part)) continue;
     if (!curve->of_world) dimension[count++] = reducer->policy;
     if (values) dimension[count++] = reducer->run;
     if (part == PART_QUANTILES) dimension[count++] = reducer->quantile;
     dimension[count++] = reducer->axis;
-    snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
+    reduce_part_name(curve, part, name);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
-    int *id = &reducer->curve_ids[part * reducer->study->published + c];
-    if (values && reducer->plain)
-      TRY(store_plain_variable(reducer->file, name, count, dimension, words, "1", id));
-    else
-      TRY(store_variable(reducer->file, name, part == PART_COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
-                         words, "1", id));
-    TRY(reducer_name_coordinates(reducer, name,
-                                 curve->of_world ? (values ? OF_WORLDS : OF_SETTINGS)
-                                                 : (values ? OF_RUNS : OF_POLICIES)));
+    TRY(reducer_define(reducer, name, type, count, dimension, words, "1"));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
@@ -94,38 +97,31 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
   return store_text_attribute(reducer->file, of, "ancillary_variables", names);
 }
 
-/* Defines the variables over runs that are not curves. */
-static Status reducer_define_runs(Reducer *reducer) {
-  StoreFile *file = reducer->file;
+/* Defines the variables of cells that are not curves. */
+static Status reducer_define_cells(Reducer *reducer) {
   const int dimensions[3] = {reducer->setting, reducer->policy, reducer->run};
-  const struct {
+  static const struct {
     const char *name, *words, *units;
     StoreType type;
-    int *id;
+    int rank;
   } variables[] = {
-      {"seconds", "CPU seconds of the block's simulation divided by its runs", "s", STORE_DOUBLE,
-       &reducer->seconds},
-      {"fallbacks", "numerical fallbacks", "1", STORE_INT64, &reducer->fallbacks},
+      {"seconds", "CPU seconds of the block's simulation divided by its runs", "s", STORE_DOUBLE, 3},
+      {"fallbacks", "numerical fallbacks", "1", STORE_INT64, 3},
       {"draws_offset",
        "how far the mean of the draws lies beyond the posterior mean, on the line from the prior mean, in "
        "posterior standard deviations",
-       "1", STORE_DOUBLE, &reducer->watched[0]},
+       "1", STORE_DOUBLE, 3},
       {"draws_spread",
        "mean squared distance of the draws from the posterior mean, relative to its expectation", "1",
-       STORE_DOUBLE, &reducer->watched[1]},
-      {"status", "outcome of the run", NULL, STORE_BYTE, &reducer->status}};
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-    TRY(store_variable(file, variables[i].name, variables[i].type, 3, dimensions, variables[i].words,
-                       variables[i].units, variables[i].id));
-    TRY(reducer_name_coordinates(reducer, variables[i].name, OF_RUNS));
-  }
-  TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, dimensions,
-                     "CPU seconds to fit the policy's priors, over all replicates", "s",
-                     &reducer->seconds_train));
-  TRY(reducer_name_coordinates(reducer, "seconds_train", OF_POLICIES));
-  TRY(store_bytes_attribute(file, "status", "flag_values", 3,
+       STORE_DOUBLE, 3},
+      {"status", "outcome of the run", NULL, STORE_BYTE, 3},
+      {"seconds_train", "CPU seconds to fit the policy's priors, over all replicates", "s", STORE_DOUBLE, 2}};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    TRY(reducer_define(reducer, variables[i].name, variables[i].type, variables[i].rank, dimensions,
+                       variables[i].words, variables[i].units));
+  TRY(store_bytes_attribute(reducer->file, "status", "flag_values", 3,
                             (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));
-  return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
+  return store_text_attribute(reducer->file, "status", "flag_meanings", "not_run ok failed");
 }
 
 /* Writes what is known of policies and settings: their labels, the swept keys as variables over settings, and
@@ -153,11 +149,12 @@ static Status reducer_put_labels(Reducer *reducer) {
             : store_texts(reducer->file, name, reducer->setting, file->setting_count, axis->texts, words));
   }
   for (int s = 0; s < file->setting_count; s++) flags[s] = problem_is_distributed(file->settings[s]);
-  TRY(store_write(reducer->file, "distributed", STORE_BYTE, 1, &reducer->setting,
-                  "whether the setting's matrices were spread over all ranks", NULL, flags));
+  TRY(reducer_define(reducer, "distributed", STORE_BYTE, 1, &reducer->setting,
+                     "whether the setting's matrices were spread over all ranks", NULL));
+  TRY(store_put_part(reducer->file, "distributed", (size_t[]){0}, (size_t[]){(size_t)file->setting_count},
+                     flags));
   TRY(store_bytes_attribute(reducer->file, "distributed", "flag_values", 2, (signed char[]){0, 1}));
-  TRY(store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks"));
-  return reducer_name_coordinates(reducer, "distributed", OF_SETTINGS);
+  return store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks");
 }
 
 /* Writes the coordinates: run, the replicate that it used, quantile, and the study's axis. */
@@ -182,13 +179,14 @@ static Status reducer_put_coordinates(Reducer *reducer) {
                      study->ops->axis_long_name, "1", study->axis);
 }
 
+const char *const reduce_estimates[ESTIMATES_COUNT][2] = {
+#define ESTIMATES_NAME(name, text) {#name, text},
+    ESTIMATES_LIST(ESTIMATES_NAME)
+#undef ESTIMATES_NAME
+};
+
 /* Defines the variables of a study of estimates, and names the estimators. */
 static Status reducer_define_estimates(Reducer *reducer) {
-  static const char *const names[][2] = {
-#define ESTIMATES_NAME(name, text) {#name, text},
-      ESTIMATES_LIST(ESTIMATES_NAME)
-#undef ESTIMATES_NAME
-  };
   const Study *study = reducer->study;
   const int dimensions[3] = {reducer->setting, reducer->policy, reducer->axis};
   SCRATCH_ARENA(scratch);
@@ -197,12 +195,10 @@ static Status reducer_define_estimates(Reducer *reducer) {
   for (int c = 0; c < study->curve_count; c++) words[c] = study->curves[c]->name;
   TRY(store_texts(reducer->file, study->ops->axis, reducer->axis, study->curve_count, words,
                   study->ops->axis_long_name));
-  for (int i = 0; i < ESTIMATES_COUNT; i++) {
-    TRY(store_variable(reducer->file, names[i][0], STORE_DOUBLE, 3, dimensions, names[i][1], "1",
-                       &reducer->estimate_ids[i]));
-    TRY(reducer_name_coordinates(reducer, names[i][0], OF_ESTIMATORS));
-  }
-  return store_text_attribute(reducer->file, names[0][0], "ancillary_variables",
+  for (int i = 0; i < ESTIMATES_COUNT; i++)
+    TRY(reducer_define(reducer, reduce_estimates[i][0], STORE_DOUBLE, 3, dimensions, reduce_estimates[i][1],
+                       "1"));
+  return store_text_attribute(reducer->file, reduce_estimates[0][0], "ancillary_variables",
                               "value_se value_low value_high effective_sample_size");
 }
 
@@ -212,7 +208,6 @@ Status reduce_define(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
   TRY(store_create(reducer->path, &reducer->file));
   StoreFile *file = reducer->file;
-  ALLOCATE(&reducer->memory, reducer->curve_ids, study->published * PARTS);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));
@@ -228,5 +223,5 @@ Status reduce_define(Reducer *reducer) {
   TRY(reducer_put_coordinates(reducer));
   for (int c = 0; c < study->published; c++) TRY(reducer_define_curve(reducer, c));
   if (study->ops->estimates) TRY(reducer_define_estimates(reducer));
-  return reducer_define_runs(reducer);
+  return reducer_define_cells(reducer);
 }

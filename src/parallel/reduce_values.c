@@ -20,7 +20,8 @@ typedef struct {
 } Work;
 
 static Status reducer_work_create(Arena *memory, Reducer *reducer, Work *out) {
-  ALLOCATE(memory, reducer->offsets, reducer->study->published);
+  ALLOCATE_ARRAYS(memory, reducer->study->published, reducer->offsets, reducer->names);
+  for (int c = 0; c < reducer->study->published; c++) reducer->names[c] = reducer->study->curves[c]->name;
   for (int i = 0; i < 2; i++) TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->cells[i]));
   out->summary_size = (size_t)reducer->study->published * SUMMARY_ROWS * (size_t)reducer->study->places;
   ALLOCATE(memory, out->summary, out->summary_size);
@@ -49,6 +50,15 @@ static const double *reducer_curve_to_put(const Reducer *reducer, const Work *wo
 static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
   const Cell *cell = &work->cells[p > 0];
+  const struct {
+    const char *name;
+    const void *values;
+  } variables[] = {{"seconds", cell->seconds},
+                   {"seconds_train", &cell->seconds_train},
+                   {"fallbacks", cell->fallbacks},
+                   {"draws_offset", cell->watched},
+                   {"draws_spread", cell->watched + cell->runs},
+                   {"status", cell->status}};
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
   for (int c = 0; c < study->published; c++) {
@@ -56,12 +66,13 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
     /* Plain values are written by the rank that has the runs. */
     for (int part = reducer->plain ? PART_MEAN : PART_VALUES; part < PARTS; part++) {
       size_t from[4] = {(size_t)s}, size[4] = {1}, n = 1;
+      char name[PART_NAME];
       if (!reducer_curve_is_due(study, c, p) || !reduce_curve_has_part(curve, part)) continue;
       if (!curve->of_world) from[n] = (size_t)p, size[n++] = 1;
       if (part == PART_VALUES) size[n++] = (size_t)reducer->runs;
       if (part == PART_QUANTILES) size[n++] = STUDY_QUANTILES;
       size[n] = (size_t)study->places;
-      TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[part * study->published + c], from, size,
+      TRY(store_put_doubles_part(reducer->file, reduce_part_name(curve, part, name), from, size,
                                  part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
                                                      : reduce_summary_part(study, work->summary, c, part)));
     }
@@ -70,15 +81,12 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
     double value[ESTIMATES_COUNT];
     TRY(estimates_summarise(cell->runs, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS, value));
     for (int i = 0; i < ESTIMATES_COUNT; i++)
-      TRY(store_put_part(reducer->file, reducer->estimate_ids[i], (size_t[]){start[0], start[1], c},
+      TRY(store_put_part(reducer->file, reduce_estimates[i][0], (size_t[]){start[0], start[1], c},
                          (size_t[]){1, 1, 1}, &value[i]));
   }
-  TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
-  TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
-  TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
-  for (int i = 0; i < 2; i++)
-    TRY(store_put_part(reducer->file, reducer->watched[i], start, count, cell->watched + i * cell->runs));
-  return store_put_part(reducer->file, reducer->status, start, count, cell->status);
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    TRY(store_put_part(reducer->file, variables[i].name, start, count, variables[i].values));
+  return STATUS_OK;
 }
 
 /* Large curves, on the rank that has them. */
@@ -89,8 +97,7 @@ static Status reducer_begin_plain(Reducer *reducer) {
   Status status = STATUS_OK;
   char *path = NULL;
   if (parallel_rank() == 0) {
-    status =
-        store_plain_place(reducer->file, curves, reducer->curve_ids + PART_VALUES * curves, reducer->offsets);
+    status = store_plain_place(reducer->file, curves, reducer->names, reducer->offsets);
     path = store_temporary(reducer->file);
   }
   TRY(parallel_agree(status));
@@ -123,24 +130,27 @@ static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, Redu
 /* Between ranks. */
 
 /* Sends a cell to another rank or, unless `send`, receives it: with its statistics if these were computed
- * where it was read, or else with its curves. */
-static void reducer_pass_cell(const Reducer *reducer, bool send, int other, int p, Work *work) {
+ * where it was read, or else with its curves. Only the sender knows whether it is `good`; of a bad one
+ * nothing else is sent. Returns whether it is good. */
+static bool reducer_pass_cell(const Reducer *reducer, bool send, bool good, int other, int p, Work *work) {
   Cell *cell = &work->cells[p > 0];
   const size_t runs = (size_t)cell->runs,
                values = (size_t)reducer->study->curve_count * runs * (size_t)reducer->study->places;
   const struct {
     void *bytes;
     size_t size;
-  } parts[] = {{reducer->plain ? work->summary : cell->curves,
+  } parts[] = {{&good, sizeof good},
+               {reducer->plain ? work->summary : cell->curves,
                 (reducer->plain ? work->summary_size : values) * sizeof(double)},
                {cell->seconds, runs * sizeof *cell->seconds},
                {cell->fallbacks, runs * sizeof *cell->fallbacks},
                {cell->watched, 2 * runs * sizeof *cell->watched},
                {cell->status, runs},
                {&cell->seconds_train, sizeof cell->seconds_train}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+  for (size_t i = 0; i < sizeof parts / sizeof *parts && (i == 0 || good); i++)
     send ? parallel_send(other, parts[i].bytes, parts[i].size)
          : parallel_receive(other, parts[i].bytes, parts[i].size);
+  return good;
 }
 
 /* Which rank reads what. */
@@ -166,31 +176,32 @@ static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, 
   return cell < end * policies;
 }
 
-/* Writes all cells, on rank 0. After an error the remaining cells are still received, so that no rank waits
- * for ever. */
+/* Writes all cells, on rank 0. After an error, here or on a reader, the remaining cells are still received,
+ * so that no rank waits for ever. */
 static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
   const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
   Status status = STATUS_OK;
+  bool good = true;
   for (int i = 0; i < most; i++)
     for (int r = 0, s, p; r < reducer_reading_ranks(); r++) {
       if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
-      if (parallel_size() > 1) reducer_pass_cell(reducer, false, 1 + r, p, work);
-      if (status == STATUS_OK && parallel_size() == 1)
+      if (parallel_size() > 1) good = reducer_pass_cell(reducer, false, true, 1 + r, p, work) && good;
+      if (status != STATUS_OK || !good) continue;
+      if (parallel_size() == 1)
         status = reducer_make_cell(reducer, s, p, work, counts);
-      else if (status == STATUS_OK && !reducer->plain)
+      else if (!reducer->plain)
         status = reducer_summarise_cell(reducer, p, work);
       if (status == STATUS_OK) status = reducer_put_cell(reducer, s, p, work);
     }
   return status;
 }
 
-/* Reads this rank's cells and sends each to rank 0. After an error the remaining cells are still sent, with
- * nothing useful in them, so that rank 0 does not wait for ever; it learns of the error at the end. */
+/* Reads this rank's cells and sends each to rank 0, which learns at the end what an error was. */
 static Status reducer_send_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
   Status status = STATUS_OK;
   for (int i = 0, s, p; reducer_find_reader_cell(reducer, parallel_rank() - 1, i, &s, &p); i++) {
     if (status == STATUS_OK) status = reducer_make_cell(reducer, s, p, work, counts);
-    reducer_pass_cell(reducer, true, 0, p, work);
+    reducer_pass_cell(reducer, true, status == STATUS_OK, 0, p, work);
   }
   return status;
 }

@@ -27,17 +27,15 @@ typedef struct {
 /* Fills in results of four runs. */
 static Status damage_fill_runs(StoreFile *file) {
   enum { RUNS = 4, ROUNDS = 20 };
-  int axes[2], seconds, regret;
+  int axes[2];
   double values[RUNS * ROUNDS];
   for (int i = 0; i < RUNS * ROUNDS; i++) values[i] = 0.25 * i;
   TRY(store_dimension(file, "run", RUNS, &axes[0]));
   TRY(store_dimension(file, "round", ROUNDS, &axes[1]));
   TRY(store_int_attribute(file, "task", 2));
   TRY(store_text_attribute(file, NULL, "message", ""));
-  TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, axes, NULL, "s", &seconds));
-  TRY(store_put(file, seconds, values));
-  TRY(store_variable(file, "regret", STORE_DOUBLE, 2, axes, NULL, "1", &regret));
-  return store_put(file, regret, values);
+  TRY(store_write(file, "seconds", STORE_DOUBLE, 1, axes, NULL, "s", values));
+  return store_write(file, "regret", STORE_DOUBLE, 2, axes, NULL, "1", values);
 }
 
 static Status damage_write_runs(const char *path) {
@@ -57,13 +55,11 @@ static Status damage_write_prior(const char *path) {
 
 /* Fills in a history, like a user's file with a checksum of ours. */
 static Status damage_fill_history(StoreFile *file) {
-  int axes[2], x, y;
+  int axes[2];
   TRY(store_dimension(file, "observation", 3, &axes[0]));
   TRY(store_dimension(file, "dim", 2, &axes[1]));
-  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, &x));
-  TRY(store_put(file, x, (double[]){1, 2, 3, 4, 5, 6}));
-  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, &y));
-  return store_put(file, y, (double[]){1, 0, 1});
+  TRY(store_write(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, (double[]){1, 2, 3, 4, 5, 6}));
+  return store_write(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, (double[]){1, 0, 1});
 }
 
 static Status damage_write_history(const char *path) {

@@ -16,8 +16,8 @@ static size_t layer_offset(const NetworkShape *shape, int l) {
 
 Status network_save(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
                     int dimension) {
-  int units[NETWORK_MAX_LAYERS + 1], weight, bias;
-  char name[32];
+  int units[NETWORK_MAX_LAYERS + 1];
+  char name[32], weight[32], bias[32];
   for (int l = 0; l <= shape->layers; l++) {
     snprintf(name, sizeof name, "units_%d", l);
     TRY(store_dimension(file, name, (size_t)shape->width[l], &units[l]));
@@ -25,12 +25,12 @@ Status network_save(const NetworkShape *shape, int count, const float *parameter
   for (int l = 0; l < shape->layers; l++) {
     const size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1];
     const float *from = parameters + layer_offset(shape, l);
-    snprintf(name, sizeof name, "weight_%d", l + 1);
-    TRY(store_variable(file, name, STORE_FLOAT, 3, (int[]){dimension, units[l + 1], units[l]},
-                       "weights of a layer", "1", &weight));
-    snprintf(name, sizeof name, "bias_%d", l + 1);
-    TRY(store_variable(file, name, STORE_FLOAT, 2, (int[]){dimension, units[l + 1]}, "biases of a layer", "1",
-                       &bias));
+    snprintf(weight, sizeof weight, "weight_%d", l + 1);
+    TRY(store_variable(file, weight, STORE_FLOAT, 3, (int[]){dimension, units[l + 1], units[l]},
+                       "weights of a layer", "1"));
+    snprintf(bias, sizeof bias, "bias_%d", l + 1);
+    TRY(store_variable(file, bias, STORE_FLOAT, 2, (int[]){dimension, units[l + 1]}, "biases of a layer",
+                       "1"));
     for (size_t t = 0; t < (size_t)count; t++, from += network_parameters(shape)) {
       size_t start[] = {t, 0, 0};
       TRY(store_put_part(file, weight, start, (size_t[]){1, out, in}, from));
