@@ -3,7 +3,6 @@
  * failed and who asked to stop. */
 #include "mpi_harness.h"
 #include "parallel/queue.h"
-#include "parallel/worklist.h"
 #include "study/keys.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "io/store.h"
 #include "mpi_harness.h"
 #include "parallel/journal.h"
-#include "parallel/parallel_checkpoint.h"
+#include "parallel/parallel_folder.h"
 #include "parallel/reduce.h"
 #include "study/keys.h"
 

@@ -1,6 +1,6 @@
 /* IDX files of images and labels: good files, and every way in which they can be cut off, damaged or mixed
  * up. */
-#include "core/status.h"
+#include "core/arena.h"
 #include "harness.h"
 #include "problem/embedding/embedding_idx.h"
 
@@ -39,11 +39,9 @@ static size_t compress_bytes(const void *bytes, size_t size, unsigned char *out)
 }
 
 static Status read_path(const char *path, IdxFile *out) {
-  GzipFile *file;
+  SCOPED(GzipFile, file, gzip_close);
   TRY(gzip_open(path, &file));
-  Status status = embedding_idx_read(file, path, out);
-  gzip_close(file);
-  return status;
+  return embedding_idx_read(&file, path, out);
 }
 
 static Status read_bytes(const void *bytes, size_t size, IdxFile *out) {

@@ -60,7 +60,7 @@ static void check_refused(const char *path, const char *part) {
   SCRATCH_ARENA(memory);
   Samples samples;
   Observations observations;
-  GzipFile *file;
+  GzipFile file;
   StoreFile *store;
   char hash[DIGEST_SIZE], *text;
   size_t size;

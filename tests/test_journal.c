@@ -3,7 +3,7 @@
 #include "fuzz/journal_damage.h"
 #include "harness.h"
 
-#include "parallel/parallel_checkpoint.h"
+#include "parallel/parallel_folder.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 
 #include "parallel/finished.h"
 #include "parallel/journal.h"
-#include "parallel/parallel_checkpoint.h"
+#include "parallel/parallel_folder.h"
 #include "study/keys.h"
 
 #include <stdlib.h>

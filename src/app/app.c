@@ -2,7 +2,7 @@
 
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "parallel/parallel_checkpoint.h"
+#include "parallel/parallel_folder.h"
 #include "parallel/reduce.h"
 #include "parallel/reduce_cell.h"
 #include "sampler/check/watch.h"

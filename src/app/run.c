@@ -3,7 +3,7 @@
 #include "app/app_plan_estimate.h"
 #include "core/clock.h"
 #include "io/io_shell.h"
-#include "parallel/parallel_checkpoint.h"
+#include "parallel/parallel_folder.h"
 #include "parallel/parallel_prepare.h"
 #include "parallel/reduce.h"
 #include "parallel/tasks.h"

@@ -33,15 +33,23 @@ Status digest_end(Digest *digest, char out[DIGEST_SIZE]) {
   return STATUS_OK;
 }
 
-Status digest_file(const char *path, char out[DIGEST_SIZE]) {
+Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], uint64_t *left) {
   char block[1 << 16];
-  SCOPED(FILE *, stream, input_close);
   Digest digest;
-  TRY(input_stream(path, &stream));
   digest_begin(&digest);
-  size_t count;
-  while ((count = fread(block, 1, sizeof block, stream)) > 0) digest_add(&digest, block, count);
-  const int error = ferror(stream) ? errno : 0;
-  const Status status = digest_end(&digest, out);
-  return error ? status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error)) : status;
+  for (*left = size; *left > 0;) {
+    const size_t n = fread(block, 1, *left < sizeof block ? (size_t)*left : sizeof block, stream);
+    if (n == 0) break;
+    digest_add(&digest, block, n);
+    *left -= n;
+  }
+  return digest_end(&digest, out);
+}
+
+Status digest_file(const char *path, char out[DIGEST_SIZE]) {
+  SCOPED(FILE *, stream, input_close);
+  uint64_t left;
+  TRY(input_stream(path, &stream));
+  TRY(digest_stream(stream, UINT64_MAX, out, &left));
+  return ferror(stream) ? status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno)) : STATUS_OK;
 }

@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 enum { DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and the terminator */
 
@@ -25,5 +27,8 @@ void digest_add(Digest *digest, const void *data, size_t size);
  * hash. */
 Status digest_end(Digest *digest, char out[DIGEST_SIZE]);
 
+/* Computes the digest of the next `size` bytes of a stream, fewer if it ends or fails earlier; *left is how
+ * many it lacks. Errors: as digest_end. */
+Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], uint64_t *left);
 /* Computes the digest of a regular file, read in small parts. Returns STATUS_FILE if it cannot be read. */
 Status digest_file(const char *path, char out[DIGEST_SIZE]);

@@ -1,39 +1,22 @@
 #include "io/gzip.h"
 
-#include "core/memory.h"
 #include "io/input.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum { BUFFER_SIZE = 1 << 17 };
 
-struct GzipFile {
-  gzFile stream;
-  const char *path; /* not owned */
-};
-
-Status gzip_open(const char *path, GzipFile **out) {
-  GzipFile *file;
+Status gzip_open(const char *path, GzipFile *out) {
   int fd;
-  *out = NULL;
-  NEW(file, 1);
-  file->path = path;
-  Status status = input_open(path, &fd);
-  if (status == STATUS_OK) {
-    file->stream = gzdopen(fd, "rb");
-    if (!file->stream) close(fd);
-    if (!file->stream || gzbuffer(file->stream, BUFFER_SIZE) != 0)
-      status = status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
-  }
-  if (status == STATUS_OK)
-    *out = file;
-  else
-    gzip_close(file);
-  return status;
+  *out = (GzipFile){.path = path};
+  TRY(input_open(path, &fd));
+  out->stream = gzdopen(fd, "rb");
+  if (!out->stream) close(fd);
+  if (out->stream && gzbuffer(out->stream, BUFFER_SIZE) == 0) return STATUS_OK;
+  return status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
 }
 
 /* Returns the error that ended a read early, or STATUS_OK at the end of the file. */
@@ -76,7 +59,5 @@ Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length) {
 }
 
 void gzip_close(GzipFile *file) {
-  if (!file) return;
   if (file->stream) gzclose(file->stream);
-  free(file);
 }

@@ -61,11 +61,6 @@ static void store_discard_temporary(const char *temporary) {
   if (truncate(temporary, 0) == 0) unlink(temporary);
 }
 
-void store_release(StoreFile *file) {
-  free(file->temporary);
-  free(file);
-}
-
 Status store_path_check(const char *path) {
   if (!strchr(path, '\\')) return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -76,6 +71,7 @@ Status store_new(const char *path, StoreFile **out) {
   TRY(store_path_check(path));
   TRY(memory_new((void **)out, 1, sizeof **out + strlen(path) + 1));
   strcpy((*out)->path, path);
+  (*out)->ncid = -1;
   return STATUS_OK;
 }
 
@@ -87,12 +83,10 @@ Status store_create(const char *path, StoreFile **out) {
   errno = 0;
   if (status == STATUS_OK)
     status = store_check(file, nc_create(file->temporary, NC_CLOBBER | NC_NETCDF4, &file->ncid), "create it");
-  if (status == STATUS_OK) {
+  if (status == STATUS_OK)
     *out = file;
-  } else {
-    if (file->temporary) store_discard_temporary(file->temporary);
-    store_release(file);
-  }
+  else
+    store_abandon(file);
   return status;
 }
 
@@ -104,7 +98,8 @@ Status store_commit(StoreFile *file) {
     status = durable_publish(file->temporary, file->path, true);
   else
     store_discard_temporary(file->temporary);
-  store_release(file);
+  free(file->temporary);
+  free(file);
   return status;
 }
 
@@ -118,7 +113,8 @@ void store_abandon(StoreFile *file) {
   } else {
     nc_close(file->ncid);
   }
-  store_release(file);
+  free(file->temporary);
+  free(file);
 }
 
 Status store_finish(StoreFile *file, Status written) {

@@ -5,7 +5,7 @@
 
 struct StoreFile {
   char *temporary; /* name of the file being written; NULL when reading */
-  int ncid;
+  int ncid; /* -1: not open yet */
   uint64_t size; /* in bytes, of a file being read */
   bool classic; /* of a file being read: CDF-1, 2 or 5, not netCDF-4 */
   bool failed; /* a call of the library failed while writing */
@@ -16,8 +16,6 @@ struct StoreFile {
 Status store_check(StoreFile *file, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Checks a path, and allocates the structure of its file. */
 Status store_new(const char *path, StoreFile **out);
-/* Frees the memory of a file that has been closed or was never open. */
-void store_release(StoreFile *file);
 
 /* Appends the seal to a closed file; returns 0 or errno. */
 int store_seal(const char *path);

@@ -18,23 +18,8 @@
  * somebody else's, unless it is where only this program writes (store_open_own), or unless what follows its
  * data is the remains of a seal after a power cut (store_open). */
 
-enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BUFFER = 1 << 16, PAGE = 4096 };
+enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, PAGE = 4096 };
 static const char mark[] = "thompson";
-
-/* Computes the digest of the first `size` bytes of a stream; *whole is false if there are fewer. */
-static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], bool *whole) {
-  char block[BUFFER];
-  Digest digest;
-  digest_begin(&digest);
-  while (size > 0) {
-    size_t n = fread(block, 1, size < BUFFER ? (size_t)size : BUFFER, stream);
-    if (n == 0) break;
-    digest_add(&digest, block, n);
-    size -= n;
-  }
-  *whole = size == 0;
-  return digest_end(&digest, out);
-}
 
 /* Finds the length of an open stream and rewinds it; returns false on failure. */
 static bool store_stream_length(FILE *stream, uint64_t *size) {
@@ -48,12 +33,11 @@ int store_seal(const char *path) {
   errno = 0;
   FILE *stream = fopen(path, "r+b");
   if (!stream) return errno;
-  uint64_t size;
+  uint64_t size, left;
   char digest[DIGEST_SIZE];
-  bool whole;
-  bool good = store_stream_length(stream, &size) &&
-              digest_stream(stream, size, digest, &whole) == STATUS_OK && whole &&
-              fseeko(stream, 0, SEEK_END) == 0 && fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
+  bool good = store_stream_length(stream, &size) && digest_stream(stream, size, digest, &left) == STATUS_OK &&
+              left == 0 && fseeko(stream, 0, SEEK_END) == 0 &&
+              fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
   good = fclose(stream) == 0 && good;
   return good ? 0 : errno != 0 ? errno : EIO;
 }
@@ -62,13 +46,13 @@ int store_seal(const char *path) {
  * the two below read the stream whatever its position. */
 static Status store_seal_verify(const char *path, FILE *stream, uint64_t size, bool *sealed) {
   char tail[SEAL_SIZE], digest[DIGEST_SIZE];
-  bool whole;
+  uint64_t left;
   *sealed = size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
             fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
   if (!*sealed) return STATUS_OK;
   rewind(stream);
-  TRY(digest_stream(stream, size - SEAL_SIZE, digest, &whole));
-  if (whole && memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0) return STATUS_OK;
+  TRY(digest_stream(stream, size - SEAL_SIZE, digest, &left));
+  if (left == 0 && memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not match its content", path);
 }
 
@@ -214,7 +198,12 @@ static void walk_variable(Walk *walk) {
   }
 }
 
+/* Walks the header of a classic file (CDF-1, 2 or 5) and checks that the file is long enough for what the
+ * header describes: the library itself reads what was cut off as zeros. STATUS_INPUT if it is damaged or cut
+ * off. *end: where its data end, padding included; UINT64_MAX if the header leaves that open. */
 static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
+  SCRATCH_ARENA(scratch);
+  rewind(walk->stream);
   uint64_t version = netcdf_read_number(walk, 4) & 0xff, more = 0;
   walk->count_bytes = version == 5 ? 8 : 4;
   walk->offset_bytes = version == 1 ? 4 : 8;
@@ -222,7 +211,7 @@ static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
   /* A file that was written to a pipe leaves the number of records open. */
   const bool streamed = walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
   walk->dimension_count = open_list(walk, TAG_DIMENSION, 8);
-  NEW(walk->dimensions, walk->dimension_count);
+  ALLOCATE(&scratch, walk->dimensions, walk->dimension_count);
   for (uint64_t i = 0; i < walk->dimension_count && !walk->bad; i++) {
     skip_name(walk);
     walk->dimensions[i] = netcdf_read_number(walk, walk->count_bytes);
@@ -244,17 +233,6 @@ static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
                       (uintmax_t)walk->size, (uintmax_t)needed);
   *end = streamed ? UINT64_MAX : (needed + 3) / 4 * 4;
   return STATUS_OK;
-}
-
-/* Walks the header of a classic file (CDF-1, 2 or 5) and checks that the file is long enough for what the
- * header describes: the library itself reads what was cut off as zeros. STATUS_INPUT if it is damaged or cut
- * off. *end: where its data end, padding included; UINT64_MAX if the header leaves that open. */
-static Status store_classic_check(const char *path, FILE *stream, uint64_t size, uint64_t *end) {
-  Walk walk = {.stream = stream, .size = size};
-  rewind(stream);
-  Status status = walk_header(&walk, path, end);
-  free(walk.dimensions);
-  return status;
 }
 
 /* ---- formats */
@@ -321,7 +299,7 @@ static Status check_whole(StoreFile *file, bool own) {
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
   if (file->classic)
-    TRY(store_classic_check(path, stream, file->size, &end));
+    TRY(walk_header(&(Walk){.stream = stream, .size = file->size}, path, &end));
   else
     end = hdf5_end(stream);
   return sealed ? STATUS_OK : store_seal_check_tail(path, stream, file->size, end);
@@ -339,7 +317,7 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
   if (status == STATUS_OK)
     *out = file;
   else
-    store_release(file);
+    store_abandon(file);
   return status;
 }
 

@@ -1,7 +1,6 @@
 #include "parallel/parallel_fits.h"
 
 #include "core/clock.h"
-#include "parallel/parallel_counter.h"
 
 /* Takes parts of all fits, in order, from the shared counter and fits them until none is left. */
 static Status parallel_fits_take_shared_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void),

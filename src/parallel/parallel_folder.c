@@ -2,13 +2,13 @@
 
 #include "io/durable.h"
 #include "io/ownership.h"
-#include "study/study_belief.h"
+#include "parallel/finished.h"
+#include "study/keys.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -157,17 +157,146 @@ Status parallel_folder_check(const char *directory) {
   return parallel_folder_walk_all_parts((Walk){.directory = directory}, parallel_folder_check_regular);
 }
 
-Status parallel_folder_find_work(const char *directory, size_t size, char *name) {
-  char found[PATH_SIZE] = "";
-  TRY(parallel_folder_walk_all_parts((Walk){.directory = directory, .found = found},
-                                     parallel_folder_check_regular));
-  snprintf(name, size, "%s", strncmp(found, "./", 2) == 0 ? found + 2 : found);
+Status parallel_folder_make_room(const char *directory, const char *name, const char *sha256) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  if (io_ownership_of(AT_FDCWD, path) != OWNERSHIP_UNKNOWN || !io_ownership_carries(AT_FDCWD, path, sha256))
+    return io_ownership_check_output(path);
+  fprintf(stderr, "%s is damaged; the file is set aside\n", path);
+  return durable_set_aside(path);
+}
+
+/* ---- results */
+
+/* Reads the outcomes in an open file of results. Refuses those of another study, and says which key has
+ * changed since they were written. */
+static Status former_read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
+  SCOPED(char *, sha, memory_free_text);
+  SCOPED(char *, config, memory_free_text);
+  char difference[1024] = "its configuration differs";
+  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
+  if (!store_has_attribute(file, "config_sha256"))
+    return status_set(STATUS_FILE, "%s is not a results file; move it away or use another folder",
+                      store_path(file));
+  TRY(store_get_text_attribute(file, "config_sha256", &sha));
+  if (strcmp(sha, study->file->sha256) != 0) {
+    TRY(store_get_text_attribute(file, "config", &config));
+    config_first_difference(config, study->file->resolved, sizeof difference, difference);
+    return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
+  }
+  TRY(store_shape(file, "status", 3, shape));
+  ALLOCATE(memory, out->status, shape[0] * shape[1] * shape[2]);
+  TRY(store_get_bytes(file, "status", out->status));
+  out->policies = study->file->policy_count;
+  out->runs = (int64_t)shape[2];
   return STATUS_OK;
 }
 
-Status parallel_folder_remove_study(const char *directory, const char *sha256) {
-  const Walk walk = {.directory = directory, .sha256 = sha256};
+Status former_read(Arena *memory, const char *directory, const Study *study, Former *out) {
   char path[PATH_SIZE];
+  SCOPED(StoreFile *, file, store_close);
+  *out = (Former){0};
+  snprintf(path, sizeof path, "%s/results.nc", directory);
+  TRY(parallel_folder_make_room(directory, "results.nc", study->file->sha256));
+  if (access(path, F_OK) != 0) return STATUS_OK;
+  Status status = store_open(path, &file);
+  if (status == STATUS_OK) status = former_read_status(memory, file, study, out);
+  if (status != STATUS_INPUT) return status;
+  fprintf(stderr, "%s; the file is set aside\n", status_message());
+  return durable_set_aside(path);
+}
+
+int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
+                    const signed char *status) {
+  if (former->runs == 0) return 0; /* no results, and no array of them */
+  const signed char *had =
+      former->status + (setting * (size_t)former->policies + policy) * (size_t)former->runs;
+  int64_t lost = 0;
+  for (int64_t r = 0; r < former->runs; r++) lost += had[r] == RUN_OK && (r >= runs || status[r] != RUN_OK);
+  return lost;
+}
+
+/* ---- beginning a job */
+
+/* Makes a folder, whose path is shorter than PATH_SIZE, and its parents, like mkdir -p. */
+static Status parallel_checkpoint_make_folder(const char *path) {
+  char part[PATH_SIZE];
+  for (size_t i = 1; i <= strlen(path); i++) {
+    if (path[i] != '/' && path[i] != '\0') continue;
+    memcpy(part, path, i);
+    part[i] = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return status_set(STATUS_FILE, "%s: cannot make the folder: %s", part, strerror(errno));
+  }
+  struct stat info;
+  if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+    return status_set(STATUS_FILE, "%s: cannot make the folder: a file has this name", path);
+  return STATUS_OK;
+}
+
+/* Refuses a folder that holds a different study or, if the study is to be new, any study, and explains what
+ * to do: only the study in the folder can continue there. */
+static Status parallel_checkpoint_compare_study(const char *directory, const Study *study, bool fresh) {
+  SCOPED(char *, old, memory_free_text);
+  char difference[1024] = "";
+  TRY(parallel_checkpoint_study(directory, &old));
+  const bool same = !config_first_difference(old, study->file->resolved, sizeof difference, difference);
+  if (same && !fresh) return STATUS_OK;
+  if (!fresh)
+    return status_set(STATUS_RESUME, "%s holds another study; %s; use -o for another folder, or --overwrite",
+                      directory, difference);
+  if (same)
+    return status_set(STATUS_FILE,
+                      "%s already holds this study; use --resume to continue it, --overwrite to replace it, "
+                      "or -o for another folder",
+                      directory);
+  return status_set(STATUS_FILE,
+                    "%s already holds another study (%s); use --overwrite to replace it, or -o for another "
+                    "folder",
+                    directory, difference);
+}
+
+/* Finds whether the folder holds a study. STATUS_FILE when it does but must not, and when it holds something
+ * that this program must not touch. The search for work comes first, because a shard that begins meanwhile
+ * writes the study before any work. */
+static Status parallel_checkpoint_inspect_folder(const char *directory, const Study *study,
+                                                 CheckpointMode mode, bool *exists) {
+  char path[PATH_SIZE], work[PATH_SIZE] = "";
+  TRY(parallel_folder_walk_all_parts((Walk){.directory = directory, .found = work},
+                                     parallel_folder_check_regular));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  *exists = access(path, F_OK) == 0;
+  if (!*exists && work[0] != '\0')
+    return status_set(
+        STATUS_FILE,
+        "%s holds %s but no study.yaml to identify it; move it away, or use -o for another folder", directory,
+        strncmp(work, "./", 2) == 0 ? work + 2 : work);
+  return *exists && mode == CHECKPOINT_FRESH ? parallel_checkpoint_compare_study(directory, study, true)
+                                             : STATUS_OK;
+}
+
+static void parallel_folder_sweep(const char *directory) {
+  parallel_folder_walk_all_parts((Walk){.directory = directory, .temporary = true},
+                                 parallel_folder_sweep_temporary);
+}
+
+static void parallel_checkpoint_free_study(StudyFile **file) { config_study_free(*file); }
+
+/* Removes the study in the folder; nothing is removed when a file has a name of the study but is not its own.
+ * Its study.yaml, which goes last, must be as this program writes it, with every value filled in: a file that
+ * a user wrote by hand is not ours. */
+static Status parallel_checkpoint_remove_study(const char *directory) {
+  SCOPED(char *, text, memory_free_text);
+  SCOPED(StudyFile *, file, parallel_checkpoint_free_study);
+  char path[PATH_SIZE];
+  TRY(parallel_checkpoint_study(directory, &text));
+  if (config_study_parse(directory, text, &study_schema, 0, NULL, &file) != STATUS_OK ||
+      strcmp(file->resolved, text) != 0)
+    return status_set(STATUS_FILE,
+                      "%s/study.yaml differs from what this program writes and will not be removed; move it "
+                      "away or use another folder",
+                      directory);
+  const Walk walk = {.directory = directory, .sha256 = file->sha256};
   TRY(parallel_folder_walk_all_parts(walk, parallel_folder_check_own));
   TRY(parallel_folder_walk_all_parts(walk, parallel_folder_remove_own));
   parallel_folder_sweep(directory);
@@ -176,16 +305,47 @@ Status parallel_folder_remove_study(const char *directory, const char *sha256) {
   return status_set(STATUS_FILE, "%s: cannot remove it: %s", path, strerror(errno));
 }
 
-void parallel_folder_sweep(const char *directory) {
-  parallel_folder_walk_all_parts((Walk){.directory = directory, .temporary = true},
-                                 parallel_folder_sweep_temporary);
+Status parallel_checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
+                                Lock **lock) {
+  SCRATCH_ARENA(scratch);
+  char path[PATH_SIZE];
+  const bool alone = shard < 0; /* nobody else is writing */
+  Former former;
+  Finished finished;
+  bool exists;
+  *lock = NULL;
+  if (strlen(directory) > PATH_SIZE - 512) /* room for the names of files */
+    return status_set(STATUS_FILE, "%s: the path is too long", directory);
+  TRY(parallel_checkpoint_make_folder(directory));
+  TRY(parallel_checkpoint_inspect_folder(directory, study, mode, &exists));
+  TRY(io_lock_take(directory, shard, lock));
+  /* Another job may have come and gone while this one waited. */
+  TRY(parallel_checkpoint_inspect_folder(directory, study, mode, &exists));
+  if (exists && mode == CHECKPOINT_OVERWRITE) {
+    TRY(parallel_checkpoint_remove_study(directory));
+    exists = false;
+  }
+  snprintf(path, sizeof path, "%s/tasks", directory);
+  TRY(parallel_checkpoint_make_folder(path));
+  snprintf(path, sizeof path, "%s/priors", directory);
+  TRY(parallel_checkpoint_make_folder(path));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  /* If several shards begin at once, one of them writes the study; the others must find their own. */
+  if (!exists) TRY(store_write_text(path, study->file->resolved, false));
+  TRY(parallel_checkpoint_compare_study(directory, study, false));
+  TRY(former_read(&scratch, directory, study, &former));
+  TRY(parallel_folder_make_room(directory, "prior_samples.nc", study->file->sha256));
+  TRY(finished_open(&scratch, directory, study, alone, &finished));
+  if (alone) parallel_folder_sweep(directory);
+  return STATUS_OK;
 }
 
-Status parallel_folder_make_room(const char *directory, const char *name, const char *sha256) {
+Status parallel_checkpoint_study(const char *directory, char **text) {
   char path[PATH_SIZE];
-  snprintf(path, sizeof path, "%s/%s", directory, name);
-  if (io_ownership_of(AT_FDCWD, path) != OWNERSHIP_UNKNOWN || !io_ownership_carries(AT_FDCWD, path, sha256))
-    return io_ownership_check_output(path);
-  fprintf(stderr, "%s is damaged; the file is set aside\n", path);
-  return durable_set_aside(path);
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  if (access(directory, F_OK) != 0)
+    return status_set(STATUS_FILE, "cannot read %s: %s", directory, strerror(errno));
+  if (access(path, F_OK) != 0)
+    return status_set(STATUS_INPUT, "%s holds no study (no study.yaml in it)", directory);
+  return config_study_text(path, text);
 }

@@ -1,17 +1,21 @@
-/* Which files in a study's folder are the study's own. Only these are ever removed, replaced or set aside;
- * the rest may be somebody else's notes, figures or links, and stays as it is.
+/* The folder of a study, which keeps finished work durably.
  *
- * A file is the study's own if its name follows this program's scheme (parallel/parallel_checkpoint.h), it is
- * a regular file, and it carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose
+ *   DIR/study.yaml          the resolved study
+ *   DIR/tasks/HEX.journal   the tasks that one rank of one job finished (parallel/journal.h)
+ *   DIR/priors/             fitted priors (study/study_belief.h)
+ *   .bad, .bad.2, ...       appended to the name of a file that could not be used
+ *   DIR/lock, lock.I        held by the jobs that write here (io/io_lock.h)
+ *   DIR/results.nc, DIR/prior_samples.nc     written by the reducer
+ *
+ * Only the study's own files are ever removed, replaced or set aside; the rest may be somebody else's notes,
+ * figures or links, and stays as it is. A file is the study's own if its name follows this scheme, it is a
+ * regular file, and it carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose
  * names are hashes of what they were learned from). Links are never followed, neither in the folder nor to
  * its parts. */
 #pragma once
 
-#include "core/status.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "io/io_lock.h"
+#include "study/study.h"
 
 enum { FOLDER_NAME = 64 };
 
@@ -22,20 +26,41 @@ bool parallel_folder_is_journal_name(const char *name);
 
 /* Checks the folder. STATUS_FILE when a link, a folder or the like is in the place of a file of the study, or
  * something other than a folder is at DIR/tasks or DIR/priors; STATUS_RESUME when an earlier version of this
- * program kept its tasks there. The functions below return these, too. */
+ * program kept its tasks there. */
 Status parallel_folder_check(const char *directory);
-
-/* Checks the folder likewise, and writes the name of results or finished tasks in it, relative to the folder,
- * or an empty name if there are none. */
-Status parallel_folder_find_work(const char *directory, size_t size, char *name);
-
-/* Removes the study with this SHA-256. STATUS_FILE, before anything is removed, when a file has a name of the
- * study but is not its own. DIR/study.yaml, which the caller has checked, is removed last. */
-Status parallel_folder_remove_study(const char *directory, const char *sha256);
-
-/* Removes the temporary files of killed jobs (io/durable.h). */
-void parallel_folder_sweep(const char *directory);
 
 /* Ensures that DIR/name, a file of results, can be replaced: if it is the study's but damaged, it is set
  * aside and reported; STATUS_FILE when it is somebody else's. */
 Status parallel_folder_make_room(const char *directory, const char *name, const char *sha256);
+
+/* The results that a folder already holds, so that they are not replaced by fewer, or by those of another
+ * study. */
+typedef struct {
+  int policies;
+  int64_t runs; /* 0: there are no results */
+  signed char *status; /* [setting, policy, runs], RunStatus */
+} Former;
+
+/* Reads the outcomes in DIR/results.nc. A damaged file is set aside, reported, and counts as none.
+ * STATUS_RESUME naming the key when it belongs to another configuration, STATUS_FILE when it is not a results
+ * file of this program. */
+Status former_read(Arena *memory, const char *directory, const Study *study, Former *out);
+
+/* Returns how many runs of a cell succeeded in the former results but not in status[runs]. */
+int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
+                    const signed char *status);
+
+typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } CheckpointMode;
+
+/* Prepares the folder and locks it; the caller must call io_lock_release(*lock). Called on one rank. FRESH
+ * refuses a folder that holds a study (STATUS_FILE). RESUME refuses another configuration and names the key
+ * that differs (STATUS_RESUME); an empty or missing folder starts a new study, and shards begin in this mode,
+ * too. OVERWRITE removes the study in the folder. Every mode refuses a folder (STATUS_FILE) where something
+ * that is not the study's own is in the way: results without a study, links in
+ * place of files. `shard` is the number of the shard, negative for the whole study. */
+Status parallel_checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
+                                Lock **lock);
+
+/* Reads the resolved study of a folder as text, which the caller frees. STATUS_INPUT when the folder holds
+ * none. */
+Status parallel_checkpoint_study(const char *directory, char **text);

@@ -1,5 +1,5 @@
 /* The queue from which all ranks take tasks: a line for each policy, longest task first, and shared counters
- * of how far each line has got and how long its tasks took (parallel/worklist.h chooses among lines). Each
+ * of how far each line has got and how long its tasks took (worklist_choose chooses among lines). Each
  * group of ranks has a share of the tasks, with its own counters on one of its ranks; a rank that finds
  * nothing left there continues with the next group's share. Short tasks are taken several at a time; those
  * that a rank still holds when it stops are not done. What a rank has finished reaches the others within
@@ -43,3 +43,43 @@ QueueState queue_seen(const Queue *queue);
 /* Returns the share of the work that is finished, weighted by measured speeds. Takes one round trip to the
  * counters of all groups. */
 double queue_share(Queue *queue);
+
+/* Which tasks come next: those expected to take longest, so that short ones are left to fill the end. The
+ * expectation comes from the study's cost model, corrected for each policy by the time its finished tasks
+ * took: the model knows how cost grows with the setting, but not how fast each sampler is.
+ *
+ * So that any number of ranks can share counters, every group of ranks has its own counters for its share of
+ * the tasks, and short tasks are taken several at a time. */
+
+/* The tasks of one policy in the share of a group, longest first by the model. */
+typedef struct {
+  int left; /* tasks that nobody has taken */
+  bool begun; /* one was taken */
+  double next; /* cost of the first task left */
+  double cost, seconds; /* sums over finished tasks */
+} WorkLine;
+
+/* Returns the number of groups for this number of ranks, about 1 000 ranks in each. */
+int worklist_groups(int ranks);
+/* Returns the group of a rank. */
+int worklist_group_of_rank(int rank, int ranks, int groups);
+/* Returns the number of groups, its own included, in whose shares a rank looks for work. It does not visit
+ * every group: each share is emptied by its own group, and visits of all ranks to all groups would be most of
+ * the traffic. */
+int worklist_visits(int groups);
+/* Counts the tasks of a line of `count` that are in the share of a group: group, group + groups, ... */
+int worklist_part(int count, int group, int groups);
+
+/* Returns the seconds per unit of cost of a line: measured on the line or, before its first task is finished,
+ * on all lines together; 0 when nothing is finished. */
+double worklist_speed(int count, const WorkLine *lines, int line);
+
+/* Returns the line to take from, -1 when nothing is left. While nothing is finished the model alone decides.
+ * Each policy is started once before any line is preferred for its length, so that its speed is known early;
+ * `rank` spreads these first choices. */
+int worklist_choose(int count, const WorkLine *lines, int rank);
+
+/* Returns how many tasks of the line to take at once: enough to last about a second, but not more than a part
+ * of what remains for each of the group's `ranks`, so that all end together. It is one while the speed of the
+ * line is unknown. */
+int worklist_batch(int count, const WorkLine *lines, int line, double ranks);

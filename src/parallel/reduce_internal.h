@@ -3,7 +3,7 @@
 #pragma once
 
 #include "io/store.h"
-#include "parallel/former.h"
+#include "parallel/parallel_folder.h"
 #include "parallel/reduce.h"
 #include "parallel/reduce_cell.h"
 #include "study/estimates.h"

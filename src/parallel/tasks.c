@@ -3,9 +3,7 @@
 #include "core/clock.h"
 #include "io/io_shell.h"
 #include "parallel/parallel_adaptive.h"
-#include "parallel/parallel_counter.h"
 #include "parallel/queue.h"
-#include "parallel/worklist.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "parallel/journal.h"
-#include "parallel/parallel_checkpoint.h"
+#include "parallel/parallel_folder.h"
 #include "parallel/reduce.h"
 #include "study/keys.h"
 #include "study/study.h"

@@ -3,7 +3,7 @@
  * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE EVERY
  *
  * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. Groups, order and
- * batches are the program's (parallel/worklist.h), trips to the counters are as in parallel/queue.c; the
+ * batches are the program's (parallel/queue.h), trips to the counters are as in parallel/queue.c; the
  * duration of a task is drawn from those in RESULTS for its setting and policy, all multiplied so that their
  * mean is MEAN seconds. A rank asks the counters of a host (first come first served, COUNTER_SECONDS for each
  * counter, plus TRIP seconds for the round trip), works, and saves finished work, which takes SAVE seconds,
@@ -15,9 +15,8 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "io/store.h"
-#include "parallel/parallel_counter.h"
+#include "parallel/parallel.h"
 #include "parallel/queue.h"
-#include "parallel/worklist.h"
 #include "study/keys.h"
 #include "study/study.h"
 

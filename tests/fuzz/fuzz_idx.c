@@ -20,13 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static Status read_bytes(const uint8_t *data, size_t size, IdxFile *out) {
   static int memory = -1;
   char path[64];
-  GzipFile *file;
+  GzipFile file;
   if (memory < 0) memory = memfd_create("idx", 0);
   if (memory < 0 || ftruncate(memory, 0) != 0 || pwrite(memory, data, size, 0) != (ssize_t)size) abort();
   snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
   if (gzip_open(path, &file) != STATUS_OK) abort();
-  Status status = embedding_idx_read(file, "input", out);
-  gzip_close(file);
+  Status status = embedding_idx_read(&file, "input", out);
+  gzip_close(&file);
   if (status != STATUS_OK && (out->values || status != STATUS_INPUT || status_message()[0] == '\0')) abort();
   return status;
 }

@@ -83,15 +83,12 @@ void config_allowed(const ConfigKey *key, size_t size, char *out);
 /* Appends formatted text to the string in out[size], which is cut to size as by snprintf. */
 void config_append(size_t size, char *out, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The closest of the names offered so far (config_words.c). Names are not copied. */
+/* The closest of the names offered so far (config_table.c). Names are not copied. */
 typedef struct {
   const char *typo, *name;
   int length, distance;
 } ConfigNearest;
-/* Offers name[length]; if it is the closest so far, `shown` (possibly another name) becomes the
- * suggestion. */
-void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, const char *shown,
-                          int shown_length);
+/* Offers every word of a key. */
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key);
 /* Appends "; did you mean 'z'?" if a close name was offered. */
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out);

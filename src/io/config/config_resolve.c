@@ -7,39 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-  FILE *out;
-  const ConfigKey *keys;
-  const ConfigValue *values;
-  const bool *omitted; /* [keys]: swept, absent, or not to be shown */
-} Writer;
-
-static bool config_keys_share_section(const char *a, const char *b, int length) {
-  return strncmp(a, b, (size_t)length) == 0 && (length == 0 || (a[length] == '.' && b[length] == '.'));
-}
-
-/* Writes the keys in the section whose name is the first `length` characters of key `first`, from that key
- * on. A swept key is written under sweep instead, so that each key appears once; an absent one is not
- * written. */
-static void config_write_section(const Writer *writer, int first, int length, int depth) {
-  for (int i = first; writer->keys[i].name; i++) {
-    const char *name = writer->keys[i].name;
-    if (writer->omitted[i] || !config_keys_share_section(name, writer->keys[first].name, length)) continue;
-    const char *part = name + length + (length > 0);
-    int part_length = (int)strcspn(part, "."), inner = (int)(part - name) + part_length;
-    bool heading = false; /* of a section in which there is an earlier key: it is already written */
-    for (int k = 0; k < i && part[part_length]; k++)
-      heading |= !writer->omitted[k] && config_keys_share_section(writer->keys[k].name, name, inner);
-    if (heading) continue;
-    fprintf(writer->out, "%*s%.*s:", 2 * depth, "", part_length, part);
-    if (part[part_length]) {
-      fputc('\n', writer->out);
-      config_write_section(writer, i, inner, depth + 1);
-      continue;
-    }
-    fputc(' ', writer->out);
-    config_value_write(writer->out, &writer->keys[i], &writer->values[i]);
-    fputc('\n', writer->out);
+/* Writes the keys that are not `omitted`, under the headings of their sections; the keys of a section are
+ * adjacent. */
+static void config_write_keys(FILE *out, const ConfigKey *keys, const ConfigValue *values,
+                              const bool *omitted) {
+  const char *before = ""; /* the key written before this one, whose sections have their headings */
+  for (; keys->name; keys++, values++, omitted++) {
+    const char *part = keys->name;
+    int depth = 0;
+    if (*omitted) continue;
+    for (const char *dot; (dot = strchr(part, '.')); part = dot + 1, depth++)
+      if (strncmp(before, keys->name, (size_t)(dot + 1 - keys->name)) != 0)
+        fprintf(out, "%*s%.*s:\n", 2 * depth, "", (int)(dot - part), part);
+    fprintf(out, "%*s%s: ", 2 * depth, "", part);
+    config_value_write(out, keys, values);
+    fputc('\n', out);
+    before = keys->name;
   }
 }
 
@@ -84,7 +67,7 @@ static Status config_write_policies(Arena *memory, FILE *out, bool brief, const 
 
 static Status config_write_study(Arena *memory, bool brief, const ConfigKey *keys, const ConfigValue *values,
                                  const ConfigSweep *sweep, const StudyFile *study, const char **out) {
-  bool *omitted;
+  bool *omitted; /* [keys]: absent, swept and so written under sweep, or not to be shown */
   char *text = NULL;
   size_t size = 0;
   ALLOCATE(memory, omitted, config_key_count(keys));
@@ -93,7 +76,7 @@ static Status config_write_study(Arena *memory, bool brief, const ConfigKey *key
   if (brief) TRY(mark_defaults(memory, keys, values, omitted));
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
-  config_write_section(&(Writer){stream, keys, values, omitted}, 0, 0, 0);
+  config_write_keys(stream, keys, values, omitted);
   Status status = config_write_policies(memory, stream, brief, study);
   if (sweep->axis_count > 0) fputs("sweep:\n", stream);
   if (sweep->zip) fputs("  zip: true\n", stream);
@@ -154,29 +137,24 @@ static void config_print_node(FILE *out, const ConfigNode *node) {
   fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
 }
 
-/* Shows one side of the message: the value or, if there is none, the sweep of that key. *swept is what to
- * write before it. */
-static ConfigShown config_difference_side(const Comparison *self, int side, const char *path,
-                                          const ConfigNode *node, const char **swept) {
-  const ConfigNode *sweep = config_node_child(self->root[side], "sweep");
-  char text[256] = "(absent)"; /* config_shown cuts it much shorter */
-  *swept = !node && (node = config_node_child(sweep, path)) ? "swept over " : "";
-  FILE *stream = node ? fmemopen(text, sizeof text, "w") : NULL;
-  if (stream) {
-    config_print_node(stream, node);
-    fclose(stream);
-    text[sizeof text - 1] = '\0';
-  }
-  return config_shown(text);
-}
-
+/* Writes the message. A side shows its value or, if it has none, the sweep of that key. */
 static bool config_difference_report(const Comparison *self, const char *path, const ConfigNode *old_node,
                                      const ConfigNode *new_node) {
-  const char *old_swept, *new_swept;
-  const ConfigShown old_text = config_difference_side(self, 0, path, old_node, &old_swept),
-                    new_text = config_difference_side(self, 1, path, new_node, &new_swept);
-  snprintf(self->out, self->size, "%s: %s%s -> %s%s", path, old_swept, old_text.text, new_swept,
-           new_text.text);
+  snprintf(self->out, self->size, "%s: ", path);
+  for (int side = 0; side < 2; side++) {
+    const ConfigNode *node = side == 0 ? old_node : new_node,
+                     *swept =
+                         node ? NULL : config_node_child(config_node_child(self->root[side], "sweep"), path);
+    char text[256] = "(absent)"; /* config_shown cuts it much shorter */
+    FILE *stream = node || swept ? fmemopen(text, sizeof text, "w") : NULL;
+    if (stream) {
+      config_print_node(stream, node ? node : swept);
+      fclose(stream);
+      text[sizeof text - 1] = '\0';
+    }
+    config_append(self->size, self->out, "%s%s%s", side == 0 ? "" : " -> ", swept ? "swept over " : "",
+                  config_shown(text).text);
+  }
   return true;
 }
 
@@ -192,36 +170,29 @@ static bool config_nodes_equal(const ConfigNode *a, const ConfigNode *b) {
   return true;
 }
 
-static bool config_child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
-                                 const ConfigNode *b);
-
-/* Finds the first difference between two nodes at this dotted path, one of which may be absent (NULL). */
-static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a,
+/* Finds the first difference between two nodes, one of which may be absent (NULL), with this name in the
+ * section `parent`. */
+static bool config_nodes_differ(Comparison *self, const char *parent, const char *name, const ConfigNode *a,
                                 const ConfigNode *b) {
   const ConfigNode *one = a ? a : b;
+  const char *path;
+  if (arena_print(&self->memory, &path, "%s%s%s", parent, *parent ? "." : "", name) != STATUS_OK)
+    return config_difference_report(self, parent, a, b);
   /* If only one side has a section, its first key is the difference, not the section. */
   if (one->kind == NODE_MAPPING && (a && b ? b->kind == NODE_MAPPING : one->first != NULL)) {
     for (const ConfigNode *child = a ? a->first : NULL; child; child = child->next)
-      if (config_child_differs(self, path, child->key, child, config_node_child(b, child->key))) return true;
+      if (config_nodes_differ(self, path, child->key, child, config_node_child(b, child->key))) return true;
     for (const ConfigNode *child = b ? b->first : NULL; child; child = child->next)
-      if (!config_node_child(a, child->key) && config_child_differs(self, path, child->key, NULL, child))
+      if (!config_node_child(a, child->key) && config_nodes_differ(self, path, child->key, NULL, child))
         return true;
     return false;
   }
   if (!a || !b || !config_nodes_equal(a, b)) return config_difference_report(self, path, a, b);
   for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
     const ConfigNode *label = config_label_or_node(a);
-    if (label != a && config_child_differs(self, path, label->text, a, b)) return true;
+    if (label != a && config_nodes_differ(self, path, label->text, a, b)) return true;
   }
   return false;
-}
-
-static bool config_child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
-                                 const ConfigNode *b) {
-  const char *child_path;
-  if (arena_print(&self->memory, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
-    return config_difference_report(self, path, a, b);
-  return config_nodes_differ(self, child_path, a, b);
 }
 
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {
@@ -237,7 +208,7 @@ bool config_first_difference(const char *old_resolved, const char *new_resolved,
     self.root[side] = root;
     if (different) snprintf(out, size, "the %s configuration cannot be read", side == 0 ? "old" : "new");
   }
-  different = different || config_nodes_differ(&self, "", self.root[0], self.root[1]);
+  different = different || config_nodes_differ(&self, "", "", self.root[0], self.root[1]);
   arena_free(&self.memory);
   return different;
 }

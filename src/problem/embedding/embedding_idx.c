@@ -1,6 +1,6 @@
 #include "problem/embedding/embedding_idx.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -194,10 +194,9 @@ Status embedding_idx_read_digits(int path_count, const char *const *paths, Digit
                       path_count, roles[0], roles[1], roles[2], roles[3]);
   Status status = STATUS_OK;
   for (int i = 0; i < ROLES && status == STATUS_OK; i++) {
-    GzipFile *file;
+    SCOPED(GzipFile, file, gzip_close);
     status = gzip_open(paths[i], &file);
-    if (status == STATUS_OK) status = embedding_idx_read(file, paths[i], &files[i]);
-    gzip_close(file);
+    if (status == STATUS_OK) status = embedding_idx_read(&file, paths[i], &files[i]);
   }
   if (status == STATUS_OK) status = embedding_digits_combine_files(paths, files, training, test);
   for (int i = 0; i < ROLES; i++) embedding_idx_free(&files[i]);

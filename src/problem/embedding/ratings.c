@@ -46,7 +46,7 @@ static const char *const column_names[COLUMNS][5] = {
     {"userId", "user_id", "user"}, {"movieId", "item_id", "movie_id", "item"}, {"rating"}};
 
 typedef struct {
-  GzipFile *file;
+  GzipFile file;
   const char *path;
   long number; /* of the current line, from 1 */
   const Format *format;
@@ -75,7 +75,7 @@ static const char *ratings_shown_text(const char *text, char out[SHOWN_SIZE + 4]
 static Status ratings_next_line(Lines *lines, bool *end) {
   size_t length;
   lines->number++;
-  TRY(gzip_read_line(lines->file, lines->line, sizeof lines->line, &length));
+  TRY(gzip_read_line(&lines->file, lines->line, sizeof lines->line, &length));
   *end = length == 0;
   if (length > 0 && lines->line[length - 1] == '\n') length--;
   if (length > LINE_SIZE)
@@ -223,7 +223,7 @@ static Status ratings_read_file(const char *path, uint32_t input, const char *fo
   Status status = gzip_open(path, &lines->file);
   if (status == STATUS_OK) status = ratings_read_lines(lines, input, format, pile);
   fesetenv(&environment);
-  gzip_close(lines->file);
+  gzip_close(&lines->file);
   return status;
 }
 
