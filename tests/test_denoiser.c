@@ -561,7 +561,7 @@ static void test_bad_files(void) {
     CHECK_OK(store_write(file, "network_share", STORE_DOUBLE, 1, &bin, "share", "1", share));
     CHECK_OK(store_write(file, "weight_1", STORE_FLOAT, 3, (int[]){member, dim, in}, "w", "1", weights));
     CHECK_OK(store_write(file, "bias_1", STORE_FLOAT, 2, (int[]){member, dim}, "b", "1", weights + 1));
-    CHECK_OK(store_commit(file));
+    CHECK_OK(store_finish(file, STATUS_OK));
     if (cases[i].sentence)
       CHECK_FAILS(prior_load(&memory, path, NULL, &prior), STATUS_INPUT, cases[i].sentence);
     else

@@ -323,7 +323,7 @@ static void check_file(const Prior *prior, const double *theta) {
   Prior copy = {.memory = &memory, .ops = &prior_diffusion};
   CHECK_OK(store_create(path, &file));
   CHECK_OK(prior_diffusion.save(prior, file));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
   CHECK_OK(store_open(path, &file));
   CHECK_OK(prior_diffusion.load(&copy, file, NULL));
   store_abandon(file);
@@ -395,7 +395,7 @@ static void test_bad_files(void) {
     }
     CHECK_OK(store_write(file, "weight_1", STORE_FLOAT, 3, (int[]){stage, out, dim}, NULL, NULL, weights));
     CHECK_OK(store_write(file, "bias_1", STORE_FLOAT, 2, (int[]){stage, out}, NULL, NULL, weights + 1));
-    CHECK_OK(store_commit(file));
+    CHECK_OK(store_finish(file, STATUS_OK));
     CHECK_OK(store_open(path, &file));
     CHECK_FAILS(prior_diffusion.load(&prior, file, NULL), STATUS_INPUT, cases[i].sentence);
     store_abandon(file);

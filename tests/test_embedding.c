@@ -67,7 +67,7 @@ static void write_form(const char *path, const Form *form) {
     put_matrix(file, form, "theta", "item", form->items, form->theta_columns, 1, form->first_theta);
   if (!form->no_features) put_matrix(file, form, "features", "arm", form->arms, form->feature_columns, -1, 0);
   if (form->held_step > 0) put_held_out(file, form);
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
 }
 
 static char path[64];
@@ -104,7 +104,7 @@ static void test_round_trip(void) {
       Embedding first;
       CHECK_OK(embedding_read(&memory, path, &first));
       CHECK_OK(embedding_create(path, "a test", &first, NULL, &file));
-      CHECK_OK(store_commit(file));
+      CHECK_OK(store_finish(file, STATUS_OK));
     }
     CHECK_OK(embedding_read(&memory, path, &embedding));
     CU_ASSERT_EQUAL_FATAL(embedding.d, D);
@@ -307,7 +307,7 @@ static void test_held_out(void) {
     CHECK_OK(embedding_read(&memory, path, &first));
     CU_ASSERT_EQUAL(first.held_out, HELD);
     CHECK_OK(embedding_create(path, "a test", &first, NULL, &file));
-    CHECK_OK(store_commit(file));
+    CHECK_OK(store_finish(file, STATUS_OK));
   }
 }
 

@@ -125,7 +125,7 @@ static void write_netcdf(const char *path, int rows, const int *task, const doub
   CHECK_OK(store_write(file, "task", STORE_INT, 1, axes, NULL, NULL, task));
   CHECK_OK(store_write(file, "x", STORE_DOUBLE, 2, axes, NULL, NULL, x));
   CHECK_OK(store_write(file, "y", STORE_DOUBLE, 1, axes, NULL, NULL, y));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
 }
 
 static void test_netcdf(void) {

@@ -409,7 +409,7 @@ static void write_items(void) {
   Embedding embedding = {
       .d = D, .theta = {.d = D, .n = ITEMS, .theta = theta}, .arms = USERS, .features = features, .noise = 1};
   CHECK_OK(embedding_create(path, "items", &embedding, NULL, &file));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
 }
 
 /* Checks that the arms of a run are different items, all equally often, and none that priors are fitted to,

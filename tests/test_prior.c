@@ -277,7 +277,7 @@ static Status write_and_load(Arena *memory, Written written, Prior *out) {
   CHECK_OK(store_write(file, "mean", STORE_DOUBLE, 2, (int[]){other, dim}, NULL, NULL, written.mean));
   CHECK_OK(store_write(file, "covariance", STORE_DOUBLE, 3, (int[]){other, dim, dim2}, NULL, NULL,
                        written.covariance));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
   Status status = prior_load(memory, FILE_NAME, &fit, out);
   remove(FILE_NAME);
   return status;

@@ -74,7 +74,7 @@ static void test_attributes(void) {
   StoreFile *file;
   CHECK_OK(store_create(path, &file));
   CHECK_OK(provenance_write(file, "a title", "mala: VITS paper"));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
   CHECK_OK(store_open(path, &file));
   check_attribute(file, "Conventions", "CF-1.10");
   check_attribute(file, "title", "a title");

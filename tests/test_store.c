@@ -217,7 +217,7 @@ static void test_temporary_name(void) {
   CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
   CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
   free(text);
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
   CU_ASSERT(folder_holds_only("it.nc"));
   CHECK_OK(store_open(path, &file));
   store_abandon(file);
@@ -310,7 +310,7 @@ static void test_value_out_of_range(void) {
     CHECK_OK(store_create(path, &file));
     CHECK_OK(store_dimension(file, "i", 2, &dimension));
     CHECK_OK(store_write(file, "v", STORE_DOUBLE, 1, &dimension, NULL, NULL, (double[]){1, 1e300}));
-    CHECK_OK(store_commit(file));
+    CHECK_OK(store_finish(file, STATUS_OK));
     if (f == 1) CHECK_OK(classic_convert(path));
     CHECK_OK(store_open(path, &file));
     CHECK_FAILS(store_get_floats(file, "v", single), STATUS_INPUT, "cannot read the variable 'v'");

@@ -202,7 +202,7 @@ static void test_sizes_overflow(void) {
   CHECK_OK(store_variable(file, "weight", STORE_BYTE, 1, axes, NULL, NULL));
   CHECK_OK(store_variable(file, "mean", STORE_BYTE, 2, axes, NULL, NULL));
   CHECK_OK(store_variable(file, "covariance", STORE_BYTE, 3, axes, NULL, NULL));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
   CHECK_FAILS(read_prior(scratch), STATUS_INPUT,
               "'mean' has shape (64, 536870912), 34359738368 bytes, but the");
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};

@@ -161,7 +161,7 @@ static void write_numbers(size_t n, char **bytes, size_t *size) {
   CHECK_OK(store_create(path, &file));
   CHECK_OK(store_dimension(file, "n", n, &axis));
   CHECK_OK(store_variable(file, "x", STORE_DOUBLE, 1, &axis, NULL, NULL));
-  CHECK_OK(store_commit(file));
+  CHECK_OK(store_finish(file, STATUS_OK));
   CHECK_OK(classic_convert(path));
   CHECK_OK(store_read_text(path, SIZE_MAX, bytes, size));
   *size -= SEAL;

@@ -92,22 +92,17 @@ Status durable_sync_folder_of(const char *path) {
   return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
 }
 
-/* Renames without replacing anything, and removes the temporary file if `path` exists. On file systems
- * without hard links (some network file systems) it does replace. */
-static int rename_unless_there(const char *temporary, const char *path) {
-  int error = link(temporary, path) == 0 ? 0 : errno;
-  if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP)
-    return rename(temporary, path) == 0 ? 0 : errno;
-  if (error == 0 || error == EEXIST) unlink(temporary);
-  return error == EEXIST ? 0 : error;
-}
-
 Status durable_publish(const char *temporary, const char *path, bool replace) {
   int error = sync_path(temporary, 0);
+  if (error == 0 && !replace) {
+    error = link(temporary, path) == 0 ? 0 : errno;
+    /* File systems without hard links (some network file systems) do replace. */
+    replace = error == EPERM || error == ENOSYS || error == EOPNOTSUPP;
+    if (error == EEXIST || replace) error = 0;
+  }
   if (error == 0 && replace) error = rename(temporary, path) == 0 ? 0 : errno;
-  if (error == 0 && !replace) error = rename_unless_there(temporary, path);
+  if (error != 0 || !replace) unlink(temporary);
   if (error == 0) return durable_sync_folder_of(path);
-  unlink(temporary);
   return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
 }
 

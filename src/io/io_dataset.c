@@ -199,25 +199,11 @@ Status io_dataset_read_observations(Arena *memory, const char *path, Observation
   return read_column(memory, file, "y", out->rows, &out->rewards);
 }
 
-/* Reads a CSV table whose last column is the right class; the first event is in line 2. */
-static Status read_csv_table(Arena *memory, const char *path, EventLog *out) {
-  enum { MOST = 10000 };
-  double *class;
-  TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->x, &class));
-  for (int i = 0; i < out->rows; i++) {
-    if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
-      return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path, i + 2,
-                        class[i], MOST - 1);
-    if (class[i] >= out->arms) out->arms = (int)class[i] + 1;
-  }
-  ALLOCATE(memory, out->rewards, (size_t)out->rows * (size_t)out->arms);
-  for (size_t i = 0; i < (size_t)out->rows; i++) out->rewards[i * (size_t)out->arms + (size_t) class[i]] = 1;
-  return STATUS_OK;
-}
-
 Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
+  enum { MOST = 10000 };
   SCOPED(StoreFile *, file, store_close);
   int rows = 0;
+  double *class; /* the last column of a CSV table, whose first event is in line 2 */
   *out = (EventLog){0};
   if (store_is_netcdf(path)) {
     TRY(store_open(path, &file));
@@ -226,7 +212,15 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
     if (rows != out->rows)
       return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
   } else {
-    TRY(read_csv_table(memory, path, out));
+    TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->x, &class));
+    for (int i = 0; i < out->rows; i++) {
+      if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
+        return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path,
+                          i + 2, class[i], MOST - 1);
+      if (class[i] >= out->arms) out->arms = (int)class[i] + 1;
+    }
+    ALLOCATE(memory, out->rewards, (size_t)out->rows * (size_t)out->arms);
+    for (int i = 0; i < out->rows; i++) out->rewards[(size_t)i * (size_t)out->arms + (size_t) class[i]] = 1;
   }
   if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table needs at least one event and two arms",

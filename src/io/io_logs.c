@@ -29,14 +29,6 @@ typedef struct {
   Arena texts, memory; /* of the blocks; of the table alone */
 } Names; /* zeroed: empty */
 
-/* Returns the FNV-1a hash (Fowler, Noll and Vo), its upper bits mixed into the lower ones, since the size of
- * the table is a power of 2. */
-static uint64_t names_hash_text(const char *text, size_t length) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-  return hash ^ hash >> 32;
-}
-
 /* Returns the place of a name in the table, or the free place where it belongs. */
 static Name *names_place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
   for (size_t at = hash & (names->capacity - 1);; at = (at + 1) & (names->capacity - 1)) {
@@ -69,7 +61,11 @@ static Status names_grow_table(Names *names) {
 static Status names_number(Names *names, const char *text, size_t length, int *number) {
   enum { BLOCK = 1 << 18 };
   ASSERT(length <= UINT16_MAX);
-  const uint64_t hash = names_hash_text(text, length);
+  /* The FNV-1a hash (Fowler, Noll and Vo), its upper bits mixed into the lower ones, since the size of the
+   * table is a power of 2. */
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+  hash ^= hash >> 32;
   if (2 * (size_t)names->count >= names->capacity) TRY(names_grow_table(names));
   Name *name = names_place_of(names, hash, text, length);
   if (name->number == 0) {

@@ -90,8 +90,12 @@ Status store_create(const char *path, StoreFile **out) {
   return status;
 }
 
-Status store_commit(StoreFile *file) {
+Status store_finish(StoreFile *file, Status written) {
   ASSERT(file->temporary);
+  if (written != STATUS_OK) {
+    store_abandon(file);
+    return written;
+  }
   Status status = store_check(file, nc_close(file->ncid), "write it");
   if (status == STATUS_OK) status = store_check(file, store_seal(file->temporary), "write it");
   if (status == STATUS_OK)
@@ -115,12 +119,6 @@ void store_abandon(StoreFile *file) {
   }
   free(file->temporary);
   free(file);
-}
-
-Status store_finish(StoreFile *file, Status written) {
-  if (written == STATUS_OK) return store_commit(file);
-  store_abandon(file);
-  return written;
 }
 
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id) {

@@ -31,17 +31,16 @@ void store_prepare_library(void);
 
 /* Checks a path. Returns STATUS_INPUT if it contains a backslash, which NetCDF takes for a slash. */
 Status store_path_check(const char *path);
-/* Begins writing `path`. End *out with store_finish, store_commit or store_abandon. */
+/* Begins writing `path`. End *out with store_finish or store_abandon. */
 Status store_create(const char *path, StoreFile **out);
-/* Closes the file, appends a checksum, syncs it, renames it to its final name, syncs the folder, and frees
- * `file`. On failure the temporary file is removed, and `file` is freed all the same. */
-Status store_commit(StoreFile *file);
-/* Closes a file without committing it, and frees it: a file being written is removed. NULL is allowed. */
+/* If `written` is STATUS_OK, closes the file, appends a checksum, syncs it, renames it to its final name,
+ * syncs the folder, and frees `file`; on failure the temporary file is removed, and `file` is freed all the
+ * same. Otherwise abandons it and returns `written`. */
+Status store_finish(StoreFile *file, Status written);
+/* Closes a file without finishing it, and frees it: a file being written is removed. NULL is allowed. */
 void store_abandon(StoreFile *file);
 /* Abandons a file at the end of a scope, for SCOPED (core/arena.h). */
 static inline void store_close(StoreFile **file) { store_abandon(*file); }
-/* Commits a file if `written` is STATUS_OK; otherwise abandons it and returns `written`. */
-Status store_finish(StoreFile *file, Status written);
 
 /* Defines a dimension; length 0 makes a record dimension without records. */
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id);
@@ -79,7 +78,7 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
 /* Returns whether `path` ends in .nc, .nc4 or .cdf, or the file begins with the magic bytes of NetCDF. */
 bool store_is_netcdf(const char *path);
 /* Opens a file for reading; close it with store_abandon. A file that is not NetCDF, damaged or cut off is
- * STATUS_INPUT; one that cannot be read is STATUS_FILE. A checksum (store_commit always appends one) must
+ * STATUS_INPUT; one that cannot be read is STATUS_FILE. A checksum (store_finish appends one) must
  * match; a file without one may be a user's, unless a damaged checksum follows its data. */
 Status store_open(const char *path, StoreFile **out);
 /* Opens a file that only this program writes (finished tasks, fitted priors, results): without its checksum

@@ -19,6 +19,3 @@ Status store_new(const char *path, StoreFile **out);
 
 /* Appends the seal to a closed file; returns 0 or errno. */
 int store_seal(const char *path);
-/* Returns whether an open file ends with a seal, and so was written by this program; does not check that it
- * is intact. */
-bool store_is_sealed(int file);

@@ -1,10 +1,14 @@
-/* Whether NetCDF files are complete: their seal and their format; and opening them for reading. */
+/* Whether NetCDF files are complete: their seal and their format; opening them for reading; and whether a
+ * file is this program's own. */
 #include "core/arena.h"
 #include "io/digest.h"
+#include "io/durable.h"
 #include "io/input.h"
+#include "io/ownership.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netcdf.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,23 +25,14 @@
 enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, PAGE = 4096 };
 static const char mark[] = "thompson";
 
-/* Finds the length of an open stream and rewinds it; returns false on failure. */
-static bool store_stream_length(FILE *stream, uint64_t *size) {
-  if (fseeko(stream, 0, SEEK_END) != 0) return false;
-  off_t end = ftello(stream);
-  *size = (uint64_t)end;
-  return end >= 0 && fseeko(stream, 0, SEEK_SET) == 0;
-}
-
 int store_seal(const char *path) {
   errno = 0;
   FILE *stream = fopen(path, "r+b");
   if (!stream) return errno;
-  uint64_t size, left;
+  uint64_t left;
   char digest[DIGEST_SIZE];
-  bool good = store_stream_length(stream, &size) && digest_stream(stream, size, digest, &left) == STATUS_OK &&
-              left == 0 && fseeko(stream, 0, SEEK_END) == 0 &&
-              fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
+  bool good = digest_stream(stream, UINT64_MAX, digest, &left) == STATUS_OK && !ferror(stream) &&
+              fseeko(stream, 0, SEEK_END) == 0 && fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
   good = fclose(stream) == 0 && good;
   return good ? 0 : errno != 0 ? errno : EIO;
 }
@@ -70,13 +65,6 @@ static Status store_seal_check_tail(const char *path, FILE *stream, uint64_t siz
   if (padding) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, after its data, are not a checksum",
                     path, (uintmax_t)(size - end));
-}
-
-bool store_is_sealed(int file) {
-  struct stat info;
-  char tail[SEAL_SIZE];
-  return fstat(file, &info) == 0 && info.st_size >= SEAL_SIZE &&
-         pread(file, tail, SEAL_SIZE, info.st_size - SEAL_SIZE) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
 }
 
 /* ---- Whether a classic NetCDF file is complete, after "The NetCDF Classic Format Specification" (Unidata,
@@ -286,13 +274,15 @@ static uint64_t hdf5_end(FILE *stream) {
 static Status check_whole(StoreFile *file, bool own) {
   SCOPED(FILE *, stream, input_close);
   const char *path = file->path;
+  struct stat info;
   bool sealed;
   uint64_t end = 0;
   TRY(input_stream(path, &stream));
-  const bool known = store_stream_length(stream, &file->size);
   const Magic magic = magic_of(stream);
-  if (!known || ferror(stream)) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  if (fstat(fileno(stream), &info) != 0 || ferror(stream))
+    return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
+  file->size = (uint64_t)info.st_size;
   file->classic = magic == MAGIC_CLASSIC;
   TRY(store_seal_verify(path, stream, file->size, &sealed));
   if (own && !sealed)
@@ -324,3 +314,69 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
 Status store_open(const char *path, StoreFile **out) { return open_checked(path, false, out); }
 
 Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, true, out); }
+
+/* ---- ownership */
+
+/* Returns whether an open file ends with a seal, and so was written by this program; does not check that it
+ * is intact. */
+static bool store_is_sealed(int file) {
+  struct stat info;
+  char tail[SEAL_SIZE];
+  return fstat(file, &info) == 0 && info.st_size >= SEAL_SIZE &&
+         pread(file, tail, SEAL_SIZE, info.st_size - SEAL_SIZE) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
+}
+
+/* Opens a regular file for reading, without waiting for the other end of a pipe; negative for anything
+ * else. */
+static int open_regular(int folder, const char *name, struct stat *info) {
+  int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return -1;
+  if (fstat(file, info) == 0 && S_ISREG(info->st_mode)) return file;
+  close(file);
+  return -1;
+}
+
+Ownership io_ownership_of(int folder, const char *name) {
+  struct stat info;
+  if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return OWNERSHIP_NOTHING;
+  if (!S_ISREG(info.st_mode)) return OWNERSHIP_OTHER;
+  if (info.st_size == 0) return OWNERSHIP_NOTHING;
+  int file = open_regular(folder, name, &info);
+  bool sealed = file >= 0 && store_is_sealed(file);
+  if (file >= 0) close(file);
+  return sealed ? OWNERSHIP_OURS : OWNERSHIP_UNKNOWN;
+}
+
+bool io_ownership_carries(int folder, const char *name, const char *text) {
+  enum { BUFFER = 1 << 16, LONGEST = 128 };
+  char bytes[LONGEST + BUFFER]; /* a match may begin in one block and end in the next */
+  struct stat info;
+  const size_t length = strlen(text);
+  int file = open_regular(folder, name, &info);
+  ASSERT(length > 0 && length <= LONGEST);
+  if (file < 0) return false;
+  bool found = false;
+  ssize_t n;
+  for (size_t kept = 0; !found && (n = read(file, bytes + kept, BUFFER)) > 0;) {
+    size_t size = kept + (size_t)n;
+    found = memmem(bytes, size, text, length) != NULL;
+    kept = size < length ? size : length - 1;
+    memmove(bytes, bytes + size - kept, kept);
+  }
+  close(file);
+  return found;
+}
+
+Status io_ownership_check_output(const char *path) {
+  switch (io_ownership_of(AT_FDCWD, path)) {
+  case OWNERSHIP_NOTHING:
+  case OWNERSHIP_OURS: return durable_try(path);
+  case OWNERSHIP_UNKNOWN:
+    return status_set(STATUS_FILE,
+                      "cannot write %s: it exists, but this program did not write it (or it is damaged); "
+                      "remove it or choose another name",
+                      path);
+  case OWNERSHIP_OTHER: break;
+  }
+  return status_set(STATUS_FILE, "cannot write %s: it is a link or not a regular file", path);
+}

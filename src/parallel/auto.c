@@ -155,10 +155,10 @@ static Status auto_choose_across_ranks(Arena *memory, const AutoJob *job, AutoCh
   if (n < LEAST_TASKS)
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
                       logs ? "past tasks" : "samples", LEAST_TASKS);
-  TRY(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &held_logs, &rest));
+  TRY(parallel_agree(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &held_logs, &rest)));
   Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
-  ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
-  ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
+  ALLOCATE_ON_RANKS(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
+  ALLOCATE_ON_RANKS(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
   for (int k = 0; k < CANDIDATES; k++) {
     Status status = STATUS_OK;
     const int c = order[k];
@@ -229,25 +229,21 @@ static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, Stor
   TRY(store_write(file, "auto_size", STORE_INT, 1, axes + 1,
                   "observations of a held-out task before draws are scored; 0: half of its observations", "1",
                   choice->size));
-  const struct {
-    const char *name, *words, *units;
-    const double *values;
-  } columns[] = {{"auto_ratio",
-                  "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
-                  choice->ratio},
-                 {"auto_error", "standard error of its difference to the lowest ratio, paired by task", "1",
-                  choice->error},
-                 {"auto_seconds_fit", "CPU time of the fit", "s", choice->seconds_fit},
-                 {"auto_seconds_draw", "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s",
-                  choice->seconds_draw}};
   TRY(store_write(file, "auto_score", STORE_DOUBLE, 2, axes,
                   choice->logs ? "mean energy score of predicted rewards of held-out tasks"
                                : "mean energy score of posterior draws on held-out tasks",
                   "1", scores));
-  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-    TRY(store_write(file, columns[i].name, STORE_DOUBLE, 1, axes, columns[i].words, columns[i].units,
-                    columns[i].values));
-  return STATUS_OK;
+  TRY(store_write(file, "auto_ratio", STORE_DOUBLE, 1, axes,
+                  "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
+                  choice->ratio));
+  TRY(store_write(file, "auto_error", STORE_DOUBLE, 1, axes,
+                  "standard error of its difference to the lowest ratio, paired by task", "1",
+                  choice->error));
+  TRY(store_write(file, "auto_seconds_fit", STORE_DOUBLE, 1, axes, "CPU time of the fit", "s",
+                  choice->seconds_fit));
+  return store_write(file, "auto_seconds_draw", STORE_DOUBLE, 1, axes,
+                     "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s",
+                     choice->seconds_draw);
 }
 
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path) {

@@ -58,29 +58,17 @@ static void scalapack_gram(const Dense *grid, double factor, const DenseMatrix *
           &FIRST, &FIRST, of_c.field);
 }
 
-static int scalapack_call_pdgeqrf(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
-                                  int size) {
-  int info;
-  pdgeqrf_(&a->rows, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size, &info);
-  return info;
-}
-static int scalapack_call_pdorgqr(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
-                                  int size) {
-  int info;
-  pdorgqr_(&a->rows, &a->columns, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size,
-           &info);
-  return info;
-}
-
 /* Makes the columns of `a` orthonormal and writes the diagonal of R. Calls with size -1 ask for the size of
  * the workspace. */
 static int scalapack_orthogonalise(const Dense *grid, DenseMatrix *a, double *diagonal) {
   const Descriptor of_a = scalapack_descriptor(grid, a);
+  const int *n = &a->columns, *desc = of_a.field;
   double *tau, *work, first, second;
-  int info = scalapack_call_pdgeqrf(a, &of_a, NULL, &first, -1);
-  if (info == 0) info = scalapack_call_pdorgqr(a, &of_a, NULL, &second, -1);
+  int size = -1, info;
+  pdgeqrf_(&a->rows, n, a->values, &FIRST, &FIRST, desc, NULL, &first, &size, &info);
+  if (info == 0) pdorgqr_(&a->rows, n, n, a->values, &FIRST, &FIRST, desc, NULL, &second, &size, &info);
   if (info != 0) return info;
-  const int size = (int)(first > second ? first : second);
+  size = (int)(first > second ? first : second);
   double short_of_memory =
       memory_new((void **)&tau, (size_t)a->local_columns + (size_t)size + 1, sizeof *tau) != STATUS_OK;
   grid->sum(1, &short_of_memory); /* no rank should begin alone */
@@ -89,7 +77,7 @@ static int scalapack_orthogonalise(const Dense *grid, DenseMatrix *a, double *di
     return DENSE_NO_MEMORY;
   }
   work = tau + a->local_columns + 1;
-  info = scalapack_call_pdgeqrf(a, &of_a, tau, work, size);
+  pdgeqrf_(&a->rows, n, a->values, &FIRST, &FIRST, desc, tau, work, &size, &info);
   for (int j = 0; j < a->columns; j++) {
     const int block = j / grid->block, rest = j % grid->block;
     if (block % grid->grid_rows != grid->row || block % grid->grid_columns != grid->column) continue;
@@ -98,37 +86,33 @@ static int scalapack_orthogonalise(const Dense *grid, DenseMatrix *a, double *di
               k = block / grid->grid_columns * grid->block + rest;
     diagonal[j] = a->values[(size_t)k * (size_t)a->local_rows + (size_t)i];
   }
-  if (info == 0) info = scalapack_call_pdorgqr(a, &of_a, tau, work, size);
+  if (info == 0) pdorgqr_(&a->rows, n, n, a->values, &FIRST, &FIRST, desc, tau, work, &size, &info);
   free(tau);
   return info;
 }
 
-static int scalapack_call_pdsyevd(const Dense *grid, DenseMatrix *a, double *w, double *vectors, double *work,
-                                  int size, int *integers, int integer_count) {
-  const Descriptor of_a = scalapack_descriptor(grid, a);
-  int info;
-  pdsyevd_("V", "L", &a->rows, a->values, &FIRST, &FIRST, of_a.field, w, vectors, &FIRST, &FIRST, of_a.field,
-           work, &size, integers, &integer_count, &info);
-  return info;
-}
-
 static int scalapack_eigenvectors(const Dense *grid, DenseMatrix *a, double *w) {
-  double *vectors = NULL, *work = NULL, size;
-  int *integers = NULL, integer_count;
-  int info = scalapack_call_pdsyevd(grid, a, w, NULL, &size, -1, &integer_count, -1);
+  const Descriptor of_a = scalapack_descriptor(grid, a);
+  const int *n = &a->rows, *desc = of_a.field;
+  double *vectors = NULL, *work = NULL, needed;
+  int *integers = NULL, size = -1, integer_size = -1, integer_count, info;
+  pdsyevd_("V", "L", n, a->values, &FIRST, &FIRST, desc, w, NULL, &FIRST, &FIRST, desc, &needed, &size,
+           &integer_count, &integer_size, &info);
   if (info != 0) return info;
   const size_t local = (size_t)a->local_rows * (size_t)a->local_columns;
   /* The size that pdsyevd asks for does not cover its own call of pdormtr: if blocks are large compared to
    * the matrix, pdormtr would refuse, and pdsyevd would return without eigenvectors and without an error. */
-  size += (double)grid->block * (a->local_rows + a->local_columns + 2 * grid->block);
+  size = (int)(needed + (double)grid->block * (a->local_rows + a->local_columns + 2 * grid->block));
   double short_of_memory =
       memory_new((void **)&vectors, local, sizeof *vectors) != STATUS_OK ||
       memory_new((void **)&work, (size_t)size, sizeof *work) != STATUS_OK ||
       memory_new((void **)&integers, (size_t)integer_count, sizeof *integers) != STATUS_OK;
   grid->sum(1, &short_of_memory); /* no rank should begin alone */
-  info = short_of_memory > 0
-             ? DENSE_NO_MEMORY
-             : scalapack_call_pdsyevd(grid, a, w, vectors, work, (int)size, integers, integer_count);
+  if (short_of_memory > 0)
+    info = DENSE_NO_MEMORY;
+  else
+    pdsyevd_("V", "L", n, a->values, &FIRST, &FIRST, desc, w, vectors, &FIRST, &FIRST, desc, work, &size,
+             integers, &integer_count, &info);
   free(work);
   free(integers);
   free(a->values);

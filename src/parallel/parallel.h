@@ -31,6 +31,10 @@ void crash_counts_again(void);
 /* Agrees on an outcome: every rank brings its own, and all return that of the lowest rank that failed, with
  * its message. Collective. */
 Status parallel_agree(Status mine);
+/* ALLOCATE_ON_RANKS(arena, pointer, count): ALLOCATE (core/arena.h) on all ranks, which fails on all of them
+ * if one lacks memory: a rank that returned alone would leave the others waiting. Collective. */
+#define ALLOCATE_ON_RANKS(arena, pointer, count)                                                             \
+  TRY(parallel_agree(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer))))
 /* Sends rank 0's bytes to all. Collective. */
 void parallel_broadcast(void *bytes, size_t size);
 /* Sends *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */

@@ -51,9 +51,8 @@ static Status parallel_adaptive_read_block(Adaptive *adaptive, signed char *stat
         state[task.index] = RUN_NOT_RUN;
       else
         TRY(status);
-      const double *curve =
-          result.curves + (size_t)study->target_curve * (size_t)runs * (size_t)study->points;
-      for (int b = 0; b < runs && status == STATUS_OK; b++) into[b] = curve[b * study->points + last];
+      for (int b = 0; b < runs && status == STATUS_OK; b++)
+        into[b] = study_result_values(&result, study->target_curve, b)[last];
     }
     moments[p] = (Moments){0};
     for (int b = 0; b < runs; b++) {
@@ -119,9 +118,8 @@ static Status parallel_adaptive_poll_settings(signed char *state, Adaptive *adap
     if (at->ended || !parallel_adaptive_wave_is_finished(study, state, s, at->seen, at->wanted)) continue;
     SCRATCH_ARENA(scratch);
     const int policies = study->file->policy_count, moments = (at->wanted - at->seen) * policies;
-    Status status = STATUS_OK;
     Moments *wave;
-    ALLOCATE(&scratch, wave, moments);
+    Status status = arena_new(&scratch, (void **)&wave, (size_t)moments, sizeof *wave);
     for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
       if (!together || (k + s) % parallel_size() == parallel_rank())
         status =

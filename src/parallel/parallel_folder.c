@@ -325,10 +325,10 @@ Status parallel_checkpoint_open(const char *directory, const Study *study, Check
     TRY(parallel_checkpoint_remove_study(directory));
     exists = false;
   }
-  snprintf(path, sizeof path, "%s/tasks", directory);
-  TRY(parallel_checkpoint_make_folder(path));
-  snprintf(path, sizeof path, "%s/priors", directory);
-  TRY(parallel_checkpoint_make_folder(path));
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/%s", directory, i == 0 ? "tasks" : "priors");
+    TRY(parallel_checkpoint_make_folder(path));
+  }
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   /* If several shards begin at once, one of them writes the study; the others must find their own. */
   if (!exists) TRY(store_write_text(path, study->file->resolved, false));

@@ -111,8 +111,9 @@ Status parallel_large_run(const Finished *finished, const TasksOptions *options,
                    .options = options,
                    .lapack = dense_lapack(parallel_rank(), parallel_size(), parallel_sum_all),
                    .announced = -1};
-  ALLOCATE_ARRAYS(&scratch, study->file->policy_count, runner.tasks, runner.results);
-  TRY(journal_create(&scratch, finished->directory, study, &runner.journal));
+  ALLOCATE_ON_RANKS(&scratch, runner.tasks, study->file->policy_count);
+  ALLOCATE_ON_RANKS(&scratch, runner.results, study->file->policy_count);
+  TRY(parallel_agree(journal_create(&scratch, finished->directory, study, &runner.journal)));
   if (grid_is_available()) runner.grid = grid_create(GRID_BLOCK);
   const Status status = all_ranks_visit_blocks(&runner, finished->state, outcome);
   grid_destroy(&runner.grid);

@@ -91,7 +91,7 @@ static void parallel_prepare_note_doubts(int count, const Need *needs, const cha
 static Status parallel_prepare_drop_present(const char *directory, int *count, Need *needs) {
   SCRATCH_ARENA(scratch);
   char *present;
-  ALLOCATE(&scratch, present, *count);
+  ALLOCATE_ON_RANKS(&scratch, present, *count);
   for (int i = 0; i < *count && parallel_rank() == 0; i++) {
     char path[4096];
     present[i] = needs[i].belief.kind == BELIEF_FILE;
@@ -131,7 +131,7 @@ static Status ranks_fit_prior_wave(const Study *study, const char *directory, in
   SCRATCH_ARENA(scratch);
   Progress silent = {.shown = false};
   Fit *fits;
-  ALLOCATE(&scratch, fits, count);
+  ALLOCATE_ON_RANKS(&scratch, fits, count);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     double base_seconds = 0;
@@ -189,7 +189,7 @@ Status parallel_prepare_study(const Study *study, const char *directory, Progres
   Need *needs = NULL, *absent;
   int count, left;
   TRY(parallel_agree(parallel_prepare_list_needs(&scratch, study, &count, &needs)));
-  ALLOCATE(&scratch, absent, 2 * count);
+  ALLOCATE_ON_RANKS(&scratch, absent, 2 * count);
   memcpy(absent, needs, (size_t)count * sizeof *absent);
   left = count;
   TRY(parallel_prepare_drop_present(directory, &left, absent));

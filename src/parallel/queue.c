@@ -172,9 +172,10 @@ static void queue_exchange_counters(Queue *queue, bool whole, bool lines) {
 
 Status queue_create(const Study *study, int groups, int count, const int *list, const double *cost,
                     Queue **out) {
-  Queue *queue;
-  NEW(queue, 1);
+  Queue *queue = NULL;
+  const Status status = memory_new((void **)&queue, 1, sizeof *queue);
   *out = queue;
+  TRY(parallel_agree(status));
   *queue = (Queue){.study = study,
                    .cost = cost,
                    .lines = study->file->policy_count,

@@ -97,9 +97,10 @@ Status race_run(const Race *race, RaceResult *results, int *best, bool *known) {
   SCRATCH_ARENA(memory);
   const int policies = race->study->file->policy_count;
   RaceState state = {.race = race, .policies = policies};
-  ALLOCATE_ARRAYS(&memory, policies, state.out, state.seconds);
-  ALLOCATE(&memory, state.regret, (size_t)policies * (size_t)race->most);
-  ALLOCATE(&memory, state.scratch, race->most);
+  ALLOCATE_ON_RANKS(&memory, state.out, policies);
+  ALLOCATE_ON_RANKS(&memory, state.seconds, policies);
+  ALLOCATE_ON_RANKS(&memory, state.regret, (size_t)policies * (size_t)race->most);
+  ALLOCATE_ON_RANKS(&memory, state.scratch, race->most);
   Progress progress = progress_begin(PROGRESS_AUTO, "simulating");
   for (int end = RACE_FIRST;; end *= 2) {
     if (end > race->most) end = race->most;

@@ -1,13 +1,7 @@
 #include "io/provenance.h"
 #include "parallel/parallel_adaptive.h"
-#include "parallel/parallel_folder.h"
 #include "parallel/reduce_internal.h"
-#include "study/study.h"
-#include "study/study_belief.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- DIR/prior_samples.nc: samples of the true distribution of theta* and of the learned prior with a
@@ -23,38 +17,41 @@ static const PriorOps *reducer_learned_family(void) {
   return NULL;
 }
 
-/* Transposes theta[d, SAMPLES] into out[sample, dim] of the file. */
-static void reducer_transpose_samples(int d, int width, const double *theta, double *out) {
-  for (int s = 0; s < SAMPLES; s++)
-    for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
+/* Writes theta[d, SAMPLES] of a source in a setting. What is not written is NaN. */
+static Status reducer_put_samples(StoreFile *file, int setting, size_t source, int d, const double *theta,
+                                  double *scratch) {
+  io_dataset_transpose(d, SAMPLES, theta, scratch);
+  return store_put_part(file, "theta", (size_t[]){(size_t)setting, source, 0, 0},
+                        (size_t[]){1, 1, SAMPLES, (size_t)d}, scratch);
 }
 
-/* Fills out[SOURCES, SAMPLES, width] of one setting. The learned prior is the first of that family (replicate
- * 0) that is on disk. */
-static Status reducer_sample_setting(const Study *study, const Config *setting, const Problem *problem,
-                                     const char *directory, int width, double *theta, double *out) {
-  for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
+/* Samples one setting into theta[d, SAMPLES] and writes it. The learned prior is the first of that family
+ * (replicate 0) that is on disk. */
+static Status reducer_sample_setting(const Study *study, int s, const char *directory, StoreFile *file,
+                                     double *theta, double *transposed) {
+  const Config *setting = study->file->settings[s];
+  SCOPED(Problem, problem, problem_destroy);
+  TRY(problem_create(setting, &problem));
   /* No picture: there are too many dimensions, or there is no theta*. */
-  if (problem->large || problem->ops->rewards) return STATUS_OK;
-  problem_theta_for_pictures(problem, SAMPLES, theta);
-  reducer_transpose_samples(problem->d, width, theta, out);
+  if (problem.large || problem.ops->rewards) return STATUS_OK;
+  problem_theta_for_pictures(&problem, SAMPLES, theta);
+  TRY(reducer_put_samples(file, s, 0, problem.d, theta, transposed));
   for (int p = 0; p < study->file->policy_count; p++) {
     SCRATCH_ARENA(scratch);
     RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
     Belief belief;
     Prior prior;
     char path[4096];
-    TRY(study_belief_create(setting, &study->file->policies[p], problem, 0, &belief));
+    TRY(study_belief_create(setting, &study->file->policies[p], &problem, 0, &belief));
     if (belief.kind != BELIEF_FITTED || belief.family != reducer_learned_family()) continue;
     study_belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
-    if (study_belief_prior(&scratch, &belief, problem, directory, &prior) != STATUS_OK) {
+    if (study_belief_prior(&scratch, &belief, &problem, directory, &prior) != STATUS_OK) {
       fprintf(stderr, "thompson: %s; its samples are left out\n", status_message());
       continue;
     }
     prior.ops->sample(&prior, &rng, theta);
-    reducer_transpose_samples(problem->d, width, theta, out + SAMPLES * width);
-    break;
+    return reducer_put_samples(file, s, 1, problem.d, theta, transposed);
   }
   return STATUS_OK;
 }
@@ -64,9 +61,8 @@ static Status reducer_fill_prior_samples(const Study *study, const char *directo
   SCRATCH_ARENA(scratch);
   const char *const sources[SOURCES] = {"true", reducer_learned_family()->name};
   int dimension[4];
-  double *theta, *out;
-  ALLOCATE(&scratch, theta, width * SAMPLES);
-  ALLOCATE(&scratch, out, width * SOURCES * SAMPLES);
+  double *theta, *transposed;
+  ALLOCATE_ARRAYS(&scratch, width * SAMPLES, theta, transposed);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &dimension[0]));
   TRY(store_dimension(file, "source", SOURCES, &dimension[1]));
   TRY(store_dimension(file, "sample", SAMPLES, &dimension[2]));
@@ -79,14 +75,8 @@ static Status reducer_fill_prior_samples(const Study *study, const char *directo
                   "true distribution of theta*, or the family of the learned prior"));
   TRY(store_variable(file, "theta", STORE_DOUBLE, 4, dimension, "sample of theta", "1"));
   TRY(store_text_attribute(file, "theta", "coordinates", "setting source"));
-  for (size_t s = 0; s < (size_t)study->file->setting_count; s++) {
-    const Config *setting = study->file->settings[s];
-    SCOPED(Problem, problem, problem_destroy);
-    TRY(problem_create(setting, &problem));
-    TRY(reducer_sample_setting(study, setting, &problem, directory, width, theta, out));
-    TRY(store_put_part(file, "theta", (size_t[]){s, 0, 0, 0}, (size_t[]){1, SOURCES, SAMPLES, (size_t)width},
-                       out));
-  }
+  for (int s = 0; s < study->file->setting_count; s++)
+    TRY(reducer_sample_setting(study, s, directory, file, theta, transposed));
   return STATUS_OK;
 }
 

@@ -2,7 +2,6 @@
 #include "io/provenance.h"
 #include "parallel/reduce_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool reduce_curve_has_part(const StudyCurve *curve, int part) {

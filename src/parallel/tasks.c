@@ -146,7 +146,8 @@ static Outcome isolated_task_wait(int pipe_end, const Report *report, Runner *ru
   }
 }
 
-/* Runs the task in a child and waits for its end; the child never returns from here. */
+/* Runs the task in a child and waits for its end; the child never returns from here. The report is in memory
+ * that both share. */
 static Status isolated_task_fork(Runner *runner, const Task *task, Report *report, TaskResult *result) {
   char message[256] = "";
   int ends[2], how = 0;
@@ -345,7 +346,7 @@ Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *
   SCRATCH_ARENA(scratch);
   Runner *runner;
   Adaptive adaptive;
-  ALLOCATE(&scratch, runner, 1);
+  ALLOCATE_ON_RANKS(&scratch, runner, 1);
   *runner = (Runner){.study = finished->study,
                      .directory = finished->directory,
                      .options = options,

@@ -4,7 +4,6 @@
 #include "io/config/config_internal.h"
 #include "io/digest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Writes the keys that are not `omitted`, under the headings of their sections; the keys of a section are

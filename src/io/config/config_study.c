@@ -3,7 +3,6 @@
 #include "io/config/config_internal.h"
 #include "io/store.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the text: UTF-8 without NUL, of bounded size */

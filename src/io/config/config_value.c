@@ -5,7 +5,6 @@
 #include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -181,19 +180,14 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   }
 }
 
-/* Returns whether the text needs no quotes: no YAML reader takes it for a number, a truth value or null. */
-static bool plain_is_safe(const char *text) {
-  static const char *const reserved[] = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"};
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    if (strcasecmp(text, reserved[i]) == 0) return false;
-  bool starts = *text && (strchr(letters, *text) || strchr("_/", *text));
-  size_t safe = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+-");
-  return starts && text[safe] == '\0';
-}
-
+/* Writes a text, without quotes if no YAML reader takes it for a number, a truth value or null. */
 static void config_value_write_text(FILE *out, const char *text) {
-  if (plain_is_safe(text)) {
+  static const char *const reserved[] = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"};
+  static const char safe[] = "0123456789.+-_/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  bool plain = *text && !strchr("0123456789.+-", *text) && text[strspn(text, safe)] == '\0';
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    plain = plain && strcasecmp(text, reserved[i]) != 0;
+  if (plain) {
     fputs(text, out);
     return;
   }
