@@ -89,7 +89,8 @@ static void check_distribution(const ThetaOps *ops) {
   Samples samples, fewer;
   CU_ASSERT_PTR_EQUAL(problem_theta_find(ops->name), ops);
   CU_ASSERT(ops->name[0] && ops->summary[0] && ops->reference[0]);
-  CU_ASSERT_EQUAL(!!ops->inside + !!ops->sample + !!ops->mixture + !!ops->load + !!ops->prior + !!ops->set,
+  CU_ASSERT_EQUAL(!!ops->inside + !!ops->sample + !!ops->planar + !!ops->modes + !!ops->mixture +
+                      !!ops->load + !!ops->prior + !!ops->set,
                   1);
   CU_ASSERT(!problem_theta_is_planar(ops) || ops->dimension == 2);
   if (ops->load || ops->set) return;

@@ -38,85 +38,39 @@ static double theta_star_log_density_swirl(const double *theta) {
   return 3 * u < radius && radius < 4 * u ? -log(2 * M_PI * u * radius) : -INFINITY;
 }
 
-/* Creates `count` components of equal weight, with this variance in all directions and means of zero; the
- * caller sets the means and then prepares the mixture. */
-static Status theta_star_equal_modes(Arena *memory, int d, int count, double variance, Mixture *out) {
-  TRY(mixture_create(memory, d, count, out));
-  for (size_t c = 0; c < (size_t)count; c++) {
-    out->weight[c] = 1.0 / count;
-    for (size_t i = 0; i < (size_t)d; i++) out->covariance[(c * (size_t)d + i) * (size_t)d + i] = variance;
-  }
-  return STATUS_OK;
-}
-
 /* ---- mixtures in the plane: cross and, for studies with an exact posterior in closed form (Figure 7 of the
  * DiffTS paper), rays and triangles with each piece replaced by the Gaussian of the same weight, mean and
  * covariance */
 
-typedef struct {
-  double weight, mean[2], covariance[4];
-} Component;
+static const PlanarMode cross_modes[] = {
+    {0.5, {0, 0}, {1, 0.99, 0.99, 1}}, {0.5, {0, 0}, {1, -0.9, -0.9, 1}}, {.weight = 0}};
 
-static Status theta_star_planar_modes(Arena *memory, int components, const Component *component,
-                                      Mixture *out) {
-  TRY(mixture_create(memory, 2, components, out));
-  for (int c = 0; c < components; c++) {
-    out->weight[c] = component[c].weight;
-    memcpy(out->mean + 2 * c, component[c].mean, sizeof component[c].mean);
-    memcpy(out->covariance + 4 * c, component[c].covariance, sizeof component[c].covariance);
-  }
-  return mixture_prepare(out);
-}
+/* Each ray is uniform on a sector of radius 3 and half angle h = arccos 0.95: E r = 2, E r^2 = 9/2, E cos a =
+ * sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
+#define RAY_MEAN 1.9665542121639696
+#define RAY_ALONG 0.48441934487039084
+#define RAY_ACROSS 0.14824518574975729
+static const PlanarMode ray_modes[] = {{0.25, {RAY_MEAN, 0}, {RAY_ALONG, 0, 0, RAY_ACROSS}},
+                                       {0.25, {-RAY_MEAN, 0}, {RAY_ALONG, 0, 0, RAY_ACROSS}},
+                                       {0.25, {0, RAY_MEAN}, {RAY_ACROSS, 0, 0, RAY_ALONG}},
+                                       {0.25, {0, -RAY_MEAN}, {RAY_ACROSS, 0, 0, RAY_ALONG}},
+                                       {.weight = 0}};
 
-static Status theta_star_mix_cross(Arena *memory, int d, Mixture *out) {
-  (void)d;
-  static const Component component[] = {{0.5, {0, 0}, {1, 0.99, 0.99, 1}}, {0.5, {0, 0}, {1, -0.9, -0.9, 1}}};
-  return theta_star_planar_modes(memory, 2, component, out);
-}
+static const PlanarMode triangle_modes[] = {
+    {0.75, {2, 0}, {0.5, 0, 0, 1.5}}, {0.25, {-2, 0}, {0.5, 0, 0, 1.0 / 6}}, {.weight = 0}};
 
-/* Creates the mixture of four rays. Each ray is uniform on a sector of radius 3 and half angle h: E r = 2, E
- * r^2 = 9/2, E cos a = sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
-static Status theta_star_mix_rays(Arena *memory, int d, Mixture *out) {
-  (void)d;
-  const double h = acos(0.95), bend = sin(2 * h) / (4 * h), mean = 2 * sin(h) / h;
-  const double along = 4.5 * (0.5 + bend) - mean * mean, across = 4.5 * (0.5 - bend);
-  const Component component[] = {{0.25, {mean, 0}, {along, 0, 0, across}},
-                                 {0.25, {-mean, 0}, {along, 0, 0, across}},
-                                 {0.25, {0, mean}, {across, 0, 0, along}},
-                                 {0.25, {0, -mean}, {across, 0, 0, along}}};
-  return theta_star_planar_modes(memory, 4, component, out);
-}
-
-static Status theta_star_mix_triangles(Arena *memory, int d, Mixture *out) {
-  (void)d;
-  static const Component component[] = {{0.75, {2, 0}, {0.5, 0, 0, 1.5}},
-                                        {0.25, {-2, 0}, {0.5, 0, 0, 1.0 / 6}}};
-  return theta_star_planar_modes(memory, 2, component, out);
-}
-
-/* Creates modes so far apart that a local method stays in the one where it starts. */
-static Status theta_star_mix_four(Arena *memory, int d, Mixture *out) {
-  (void)d;
-  static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
+/* So far apart that a local method stays in the mode where it starts. */
+static const PlanarMode four_modes[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {-3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {0, 3}, {0.1, 0, 0, 0.1}},
-                                        {0.25, {0, -3}, {0.1, 0, 0, 0.1}}};
-  return theta_star_planar_modes(memory, 4, component, out);
-}
+                                        {0.25, {0, -3}, {0.1, 0, 0, 0.1}},
+                                        {.weight = 0}};
 
 /* ---- mixtures in any dimension; those for curves, the surface and heavy tails are so fine that the
  * components do not show, and still have an exact posterior */
 
-static Status theta_star_mix_gaussian(Arena *memory, int d, Mixture *out) {
-  TRY(theta_star_equal_modes(memory, d, 1, 1, out));
-  return mixture_prepare(out);
-}
-
-static Status theta_star_isotropic_gaussian(Arena *memory, int d, Isotropic *out) {
-  TRY(denoiser_isotropic_create(memory, d, 1, out));
-  out->weight[0] = out->variance[0] = 1;
-  return STATUS_OK;
-}
+enum { SPHERE_MODES = 6, CURVE_MODES = 100, SPIRAL_MODES = 320, ROLL_ANGLES = 36, ROLL_HEIGHTS = 10 };
+#define SPIRAL_VARIANCE (0.15 * 0.15) /* of the spiral and the surface */
 
 static Status theta_star_load_mixture(Arena *memory, const char *file, Mixture *out) {
   SCRATCH_ARENA(scratch);
@@ -131,80 +85,59 @@ static Status theta_star_load_mixture(Arena *memory, const char *file, Mixture *
   return mixture_copy(memory, prior.mixture, out);
 }
 
-/* Six Gaussians of variance 0.1 with means on a sphere of radius 2, in random directions that are the same
- * for every study. */
-enum { SPHERE_COMPONENTS = 6 };
-static const double SPHERE_VARIANCE = 0.1, SPHERE_RADIUS = 2;
-
-static void theta_star_sphere_means(int d, double *means) {
+/* Sets means on a sphere of radius 2, in random directions that are the same for every study. */
+static Status theta_star_sphere_means(int d, double *means) {
   Rng rng = {.key = rng_key(0, RNG_DIRECTION), .run = (uint32_t)d};
-  rng_normal(&rng, SPHERE_COMPONENTS * d, means);
-  for (int c = 0; c < SPHERE_COMPONENTS; c++) {
+  rng_normal(&rng, SPHERE_MODES * d, means);
+  for (int c = 0; c < SPHERE_MODES; c++) {
     double *mean = means + c * d, square = 0;
     for (int i = 0; i < d; i++) square += mean[i] * mean[i];
-    for (int i = 0; i < d; i++) mean[i] *= SPHERE_RADIUS / sqrt(square);
+    for (int i = 0; i < d; i++) mean[i] *= 2 / sqrt(square);
   }
-}
-
-static Status theta_star_mix_sphere(Arena *memory, int d, Mixture *out) {
-  TRY(theta_star_equal_modes(memory, d, SPHERE_COMPONENTS, SPHERE_VARIANCE, out));
-  theta_star_sphere_means(d, out->mean);
-  return mixture_prepare(out);
-}
-
-static Status theta_star_isotropic_sphere(Arena *memory, int d, Isotropic *out) {
-  TRY(denoiser_isotropic_create(memory, d, SPHERE_COMPONENTS, out));
-  theta_star_sphere_means(d, out->mean);
-  for (int c = 0; c < SPHERE_COMPONENTS; c++)
-    out->weight[c] = 1.0 / SPHERE_COMPONENTS, out->variance[c] = SPHERE_VARIANCE;
   return STATUS_OK;
 }
 
-/* Creates a tube around a closed curve whose frequencies 1, 2, .. take it out of every plane, so that no
- * small number of Gaussians is close to it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times
- * the angle; |mean| = 2 for even d. */
-static Status theta_star_mix_curve(Arena *memory, int d, Mixture *out) {
-  enum { ALONG = 100 };
-  const double variance = 0.05, radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);
-  TRY(theta_star_equal_modes(memory, d, ALONG, variance, out));
-  for (int c = 0; c < ALONG; c++)
+/* Sets means along a closed curve whose frequencies 1, 2, .. take it out of every plane, so that no small
+ * number of Gaussians is close to it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the
+ * angle; |mean| = 2 for even d. */
+static Status theta_star_curve_means(int d, double *means) {
+  const double radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);
+  for (int c = 0; c < CURVE_MODES; c++)
     for (int i = 0; i < d; i++) {
-      const double angle = turn * (c * (i / 2 + 1)) / ALONG;
-      out->mean[c * d + i] = radius * (i % 2 ? sin(angle) : cos(angle));
+      const double angle = turn * (c * (i / 2 + 1)) / CURVE_MODES;
+      means[c * d + i] = radius * (i % 2 ? sin(angle) : cos(angle));
     }
-  return mixture_prepare(out);
+  return STATUS_OK;
 }
 
-enum { CURVE_PIECES = 320, ROLL_ANGLES = 36, ROLL_HEIGHTS = 10, TAIL_SCALES = 24 };
-static const double THICKNESS = 0.15; /* of the spiral and the surface: standard deviation */
-
-/* Creates `count` components of equal weight and variance THICKNESS^2 at the points x[3]. Three directions,
- * the same for every study, place the points in d dimensions; in fewer than three, the last coordinates are
- * left out. */
-static Status theta_star_modes_along(Arena *memory, int d, int count, void (*point)(int k, double *x),
-                                     Mixture *out) {
+/* Sets the means at `count` points x[3]. Three directions, the same for every study, place the points in d
+ * dimensions; in fewer than three, the last coordinates are left out. */
+static Status theta_star_means_along(int d, int count, void (*point)(int k, double *x), double *means) {
   enum { SPACE = 3 };
   const int shown = d < SPACE ? d : SPACE;
   double *direction;
   Rng rng = {.key = rng_key(0, RNG_ROTATION), .run = (uint32_t)d};
   SCRATCH_ARENA(scratch);
-  TRY(theta_star_equal_modes(memory, d, count, THICKNESS * THICKNESS, out));
   ALLOCATE(&scratch, direction, shown * d);
   rotation_draw(&rng, shown, d, direction);
   for (int k = 0; k < count; k++) {
-    double x[SPACE], *mean = out->mean + (size_t)k * (size_t)d;
+    double x[SPACE], *mean = means + (size_t)k * (size_t)d;
     point(k, x);
     for (int i = 0; i < d; i++)
       for (int j = 0; j < shown; j++) mean[i] += direction[j * d + i] * x[j];
   }
-  return mixture_prepare(out);
+  return STATUS_OK;
 }
 
 /* Puts points along two turns outwards in a plane while the third coordinate rises: a length of 19, so that
  * points are 0.06 apart. */
 static void theta_star_spiral_point(int k, double *x) {
-  const double u = sqrt((k + 0.5) / CURVE_PIECES), angle = 4 * M_PI * u;
+  const double u = sqrt((k + 0.5) / SPIRAL_MODES), angle = 4 * M_PI * u;
   x[0] = 3 * u * cos(angle), x[1] = 3 * u * sin(angle), x[2] = 3 * u - 1.5;
+}
+
+static Status theta_star_spiral_means(int d, double *means) {
+  return theta_star_means_along(d, SPIRAL_MODES, theta_star_spiral_point, means);
 }
 
 /* Puts points on one turn of a rolled sheet, 3 high: they are 0.3 apart, two standard deviations. */
@@ -214,17 +147,14 @@ static void theta_star_roll_point(int k, double *x) {
   x[2] = 3 * ((k / ROLL_ANGLES + 0.5) / ROLL_HEIGHTS - 0.5);
 }
 
-static Status theta_star_mix_spiral(Arena *memory, int d, Mixture *out) {
-  return theta_star_modes_along(memory, d, CURVE_PIECES, theta_star_spiral_point, out);
-}
-
-static Status theta_star_mix_roll(Arena *memory, int d, Mixture *out) {
-  return theta_star_modes_along(memory, d, ROLL_ANGLES * ROLL_HEIGHTS, theta_star_roll_point, out);
+static Status theta_star_roll_means(int d, double *means) {
+  return theta_star_means_along(d, ROLL_ANGLES * ROLL_HEIGHTS, theta_star_roll_point, means);
 }
 
 /* Creates Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, with density
  * s^-5/2 exp(-3 / (2 s)), here at points spaced evenly in log s from 0.1 to 1000. */
 static Status theta_star_mix_student(Arena *memory, int d, Mixture *out) {
+  enum { TAIL_SCALES = 24 };
   double total = 0;
   TRY(mixture_create(memory, d, TAIL_SCALES, out));
   for (int c = 0; c < TAIL_SCALES; c++) {
@@ -253,7 +183,7 @@ static Status theta_star_mix_student(Arena *memory, int d, Mixture *out) {
 #define CORNERS_AREA (4 * (1 + 1 - 0.25))
 
 const ThetaOps theta_distributions[] = {
-    {"cross", "two crossed Gaussians", PAPER, .dimension = 2, .mixture = theta_star_mix_cross},
+    {"cross", "two crossed Gaussians", PAPER, .dimension = 2, .planar = cross_modes},
     {"rays", "uniform on four narrow rays along the axes", PAPER, .dimension = 2,
      .inside = theta_star_in_rays, .area = RAYS_AREA},
     {"triangles", "uniform on a wide and a narrow triangle", PAPER, .dimension = 2,
@@ -265,23 +195,22 @@ const ThetaOps theta_distributions[] = {
     {"corners", "uniform on four corners of a square", PAPER, .dimension = 2, .inside = theta_star_in_corners,
      .area = CORNERS_AREA},
     {"gm_cross", "cross, which is already a mixture of Gaussians", VARIANT, .dimension = 2,
-     .mixture = theta_star_mix_cross},
-    {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2,
-     .mixture = theta_star_mix_rays},
+     .planar = cross_modes},
+    {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2, .planar = ray_modes},
     {"gm_triangles", "two Gaussians with the moments of the triangles", VARIANT, .dimension = 2,
-     .mixture = theta_star_mix_triangles},
-    {"gm_four", "four narrow Gaussians far apart", NEITHER, .dimension = 2, .mixture = theta_star_mix_four},
+     .planar = triangle_modes},
+    {"gm_four", "four narrow Gaussians far apart", NEITHER, .dimension = 2, .planar = four_modes},
     {"gm_curve", "a tube of 100 Gaussians along a closed curve, in any dimension", NEITHER,
-     .mixture = theta_star_mix_curve},
+     .modes = CURVE_MODES, .variance = 0.05, .means = theta_star_curve_means},
     {"mixture", "a mixture of Gaussians from a prior file (problem.file)", "DiffTS, Section 6.2",
      .load = theta_star_load_mixture},
-    {"gaussian", "standard Gaussian in any dimension", "DiffTS, Section 2.1",
-     .mixture = theta_star_mix_gaussian, .isotropic = theta_star_isotropic_gaussian},
-    {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN,
-     .mixture = theta_star_mix_sphere, .isotropic = theta_star_isotropic_sphere},
-    {"spiral", "near a curve, two turns of a rising spiral, in any dimension", NEITHER,
-     .mixture = theta_star_mix_spiral},
-    {"roll", "near a surface, a rolled sheet, in any dimension", NEITHER, .mixture = theta_star_mix_roll},
+    {"gaussian", "standard Gaussian in any dimension", "DiffTS, Section 2.1", .modes = 1, .variance = 1},
+    {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN, .modes = SPHERE_MODES,
+     .variance = 0.1, .means = theta_star_sphere_means},
+    {"spiral", "near a curve, two turns of a rising spiral, in any dimension", NEITHER, .modes = SPIRAL_MODES,
+     .variance = SPIRAL_VARIANCE, .means = theta_star_spiral_means},
+    {"roll", "near a surface, a rolled sheet, in any dimension", NEITHER, .modes = ROLL_ANGLES * ROLL_HEIGHTS,
+     .variance = SPIRAL_VARIANCE, .means = theta_star_roll_means},
     {"student", "Student's t with 3 degrees of freedom, in any dimension", NEITHER,
      .mixture = theta_star_mix_student},
     {"ising", "uniform on the corners of the hypercube, in any dimension", BRUNA_HAN, .prior = prior_ising},

@@ -31,6 +31,24 @@ Status problem_theta_create_set(const Samples *set, const char *source, int dime
   return problem_theta_star_check_dimension(dimension, out->d, source);
 }
 
+/* Creates the mixture of a distribution that is given by `planar` or `modes`. */
+static Status problem_theta_star_create_mixture(Arena *memory, const ThetaOps *ops, int d, Mixture *out) {
+  int planar = 0;
+  while (ops->planar && ops->planar[planar].weight > 0) planar++;
+  TRY(mixture_create(memory, planar ? 2 : d, planar ? planar : ops->modes, out));
+  for (int c = 0; c < planar; c++) {
+    out->weight[c] = ops->planar[c].weight;
+    memcpy(out->mean + 2 * c, ops->planar[c].mean, sizeof ops->planar[c].mean);
+    memcpy(out->covariance + 4 * c, ops->planar[c].covariance, sizeof ops->planar[c].covariance);
+  }
+  for (size_t c = 0, n = (size_t)d; c < (size_t)ops->modes; c++) {
+    out->weight[c] = 1.0 / ops->modes;
+    for (size_t i = 0; i < n; i++) out->covariance[(c * n + i) * n + i] = ops->variance;
+  }
+  if (ops->means) TRY(ops->means(d, out->mean));
+  return mixture_prepare(out);
+}
+
 Status problem_theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction,
                             uint64_t seed, ThetaSource *out) {
   const char *source = file ? file : ops->name;
@@ -43,9 +61,11 @@ Status problem_theta_create(const ThetaOps *ops, int dimension, const char *file
     return problem_theta_create_set(&set, source, dimension, test_fraction, seed, out);
   }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
+  const bool given = ops->planar || ops->modes;
+  if (given) TRY(problem_theta_star_create_mixture(&out->memory, ops, out->d, &out->mixture));
   if (ops->mixture) TRY(ops->mixture(&out->memory, out->d, &out->mixture));
   if (ops->load) TRY(ops->load(&out->memory, file, &out->mixture));
-  out->has_mixture = ops->mixture || ops->load;
+  out->has_mixture = given || ops->mixture || ops->load;
   if (out->has_mixture) out->d = out->mixture.d;
   if (ops->prior) {
     const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
@@ -63,12 +83,16 @@ Status problem_theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
 
 Status problem_theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
   *out = (ThetaSource){.ops = ops, .d = d, .seed = seed};
-  if (!ops->isotropic)
+  if (ops->modes < 1 || ops->modes > ISOTROPIC_COMPONENTS)
     return status_set(STATUS_INPUT,
                       "problem.theta: %s, but in %d dimensions all draws share the matrices of a setting, "
                       "and theta* must be from a mixture of isotropic Gaussians: gaussian or gm_sphere",
                       ops->name, d);
-  return ops->isotropic(&out->memory, d, &out->isotropic);
+  Isotropic *mixture = &out->isotropic;
+  TRY(denoiser_isotropic_create(&out->memory, d, ops->modes, mixture));
+  for (int c = 0; c < ops->modes; c++)
+    mixture->weight[c] = 1.0 / ops->modes, mixture->variance[c] = ops->variance;
+  return ops->means ? ops->means(d, mixture->mean) : STATUS_OK;
 }
 
 void problem_theta_destroy(ThetaSource *source) {

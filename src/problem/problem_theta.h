@@ -9,9 +9,14 @@
 typedef struct ThetaSource ThetaSource;
 
 typedef struct {
+  double weight, mean[2], covariance[4];
+} PlanarMode;
+
+typedef struct {
   const char *name, *summary, *reference;
   int dimension; /* 0: any */
-  /* A distribution has exactly one of `inside`, `sample`, `mixture`, `load`, `prior` and `set`. */
+  /* A distribution has exactly one of `inside`, `sample`, `planar`, `modes`, `mixture`, `load`, `prior` and
+   * `set`. */
   /* OPTIONAL, in the plane (dimension 2): the distribution is uniform on the part of [-3, 3]^2 where this
    * holds. `area` is that of the part. */
   bool (*inside)(const double *theta);
@@ -21,12 +26,17 @@ typedef struct {
   /* REQUIRED with `sample`. Returns the log density at theta[2], with all constants; -infinity outside of
    * the support. */
   double (*log_density)(const double *theta);
-  /* OPTIONAL. Creates the exact density as a mixture of Gaussians in d dimensions, or reads it from a
-   * file. */
+  /* OPTIONAL, in the plane (dimension 2). A mixture of Gaussians; one of weight 0 ends the list. */
+  const PlanarMode *planar;
+  /* OPTIONAL. A mixture of so many Gaussians of equal weight, with this variance in all directions, in d
+   * dimensions. `means` sets mean[modes, d], and NULL leaves them at 0. No more than ISOTROPIC_COMPONENTS can
+   * do without matrices, for large d. */
+  int modes;
+  double variance;
+  Status (*means)(int d, double *mean);
+  /* OPTIONAL. Creates any other mixture of Gaussians in d dimensions, or reads it from a file. */
   Status (*mixture)(Arena *memory, int d, Mixture *out);
   Status (*load)(Arena *memory, const char *file, Mixture *out);
-  /* OPTIONAL. Creates the same without matrices, for large d. */
-  Status (*isotropic)(Arena *memory, int d, Isotropic *out);
   /* OPTIONAL. Creates the distribution as a prior with a chain of these settings. */
   Status (*prior)(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
   /* OPTIONAL. Reads a finite set of theta from a file. */
