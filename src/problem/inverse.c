@@ -23,9 +23,7 @@ typedef struct {
 static int inverse_problem_rank(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
 static Status inverse_problem_create(Problem *self, const Config *config) {
-  Inverse *state;
-  ALLOCATE(&self->memory, state, 1);
-  self->state = state;
+  Inverse *state = self->state;
   TRY(problem_create_theta(self, config));
   self->d = self->theta.d;
   self->arms_in_order = true;
@@ -113,6 +111,7 @@ static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, con
 const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise; the arms are the rows of A, in order",
                                     .reference = "Bruna and Han (2024), Tilted transport",
+                                    .state_size = sizeof(Inverse),
                                     .create = inverse_problem_create,
                                     .features = inverse_problem_draw_features,
                                     .matrix = inverse_problem_draw_matrix};

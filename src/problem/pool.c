@@ -17,9 +17,7 @@ typedef struct {
 } Pool;
 
 static Status arm_pool_create(Problem *self, const Config *config) {
-  Pool *state;
-  ALLOCATE(&self->memory, state, 1);
-  self->state = state;
+  Pool *state = self->state;
   state->zeta = config_real(config, "problem.zeta");
   self->resample_arms = true;
   self->quadratic = config_is(config, "problem.reward", "quadratic");
@@ -96,6 +94,7 @@ const ProblemOps problem_pool = {.name = "pool",
                                  .reference = "VITS, Section 4.1 and Appendix H",
                                  .arms = 50,
                                  .dimension = 20,
+                                 .state_size = sizeof(Pool),
                                  .create = arm_pool_create,
                                  .keep = arm_pool_keep,
                                  .features = arm_pool_draw_features};

@@ -83,6 +83,9 @@ static Status problem_complete(Problem *self, const Config *config) {
         "problem.drift: kind switch is for study bandit, with arms that do not depend on theta*; "
         "this is study %s, problem.family %s",
         config_text(config, "study"), ops->name);
+  if (ops->needs_file && !config_text(config, "problem.file"))
+    return status_set(STATUS_INPUT, "problem.family = %s needs problem.file, which is not given", ops->name);
+  TRY(arena_new(&self->memory, &self->state, 1, ops->state_size));
   TRY(ops->create(self, config));
   self->d = self->theta.d;
   /* The arms of a run have different members of a finite set. */

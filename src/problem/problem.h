@@ -14,9 +14,11 @@ typedef struct {
   const char *name, *summary, *reference;
   int arms; /* K when problem.arms is auto; 0: 100 */
   int dimension; /* d when problem.dimension is auto; 0: given by the distribution of theta* */
+  size_t state_size; /* in bytes, of self->state, which is zeroed before `create` */
+  bool needs_file; /* problem.file must be given */
   bool per_arm; /* problem.unknown may be per_arm */
   bool arms_of_theta; /* features depend on the theta* of the run */
-  /* REQUIRED. Reads the keys problem.*; makes `theta` and `state`, which live in self->memory; sets
+  /* REQUIRED. Reads the keys problem.*; makes `theta`, and fills `state`; sets
    * feature_scratch and kept if they are not 0, arms_in_order, and likelihood.noise if problem.noise is auto
    * and the family knows better than 1. self->d is problem.dimension, or as above, and afterwards that of
    * `theta`. */
@@ -39,7 +41,7 @@ typedef struct {
 } ProblemOps;
 
 struct Problem {
-  Arena memory; /* holds `state` */
+  Arena memory; /* holds `state` and what belongs to it */
   const ProblemOps *ops;
   int d, arms, rounds;
   int drift_every; /* rounds after which theta* is drawn again; 0: never */

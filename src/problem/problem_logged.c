@@ -16,6 +16,12 @@
 #include <math.h>
 #include <string.h>
 
+/* Returns the reward of an arm in an event; 0 if it was not taken. */
+static double logged_reward(const EventLog *log, int event, int arm) {
+  if (log->rewards) return log->rewards[(size_t)event * (size_t)log->arms + (size_t)arm];
+  return arm == log->arm[event] ? log->reward[event] : 0;
+}
+
 const EventLog *problem_logged_events(const Problem *problem) { return problem->state; }
 
 int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round) {
@@ -27,19 +33,20 @@ void problem_logged_ridge(const EventLog *log, int count, const int *events, dou
   const size_t d = (size_t)log->d;
   const int models = log->has_features ? 1 : log->arms;
   for (int m = 0; m < models; m++, theta += d) {
-    memset(square, 0, d * d * sizeof *square);
+    const bool own_events = m == 0 || !log->rewards; /* all arms of a table have the same events */
+    if (own_events) memset(square, 0, d * d * sizeof *square);
     memset(theta, 0, d * sizeof *theta);
-    for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
+    for (size_t i = 0; i < d && own_events; i++) square[i * d + i] = 1;
     for (int n = 0; n < count; n++) {
-      const int event = events[n];
-      if (!log->has_features && log->arm[event] != m) continue;
-      const double *x = logged_features(log, event, log->arm[event]);
+      const int event = events[n], arm = log->rewards ? m : log->arm[event];
+      if (!log->has_features && arm != m) continue;
+      const double *x = logged_features(log, event, arm), y = logged_reward(log, event, arm);
       for (size_t i = 0; i < d; i++) {
-        theta[i] += x[i] * log->reward[event];
-        for (size_t j = 0; j < d; j++) square[i * d + j] += x[i] * x[j];
+        theta[i] += x[i] * y;
+        for (size_t j = 0; j < d && own_events; j++) square[i * d + j] += x[i] * x[j];
       }
     }
-    linalg_cholesky_lanes(log->d, 1, square, NULL);
+    if (own_events) linalg_cholesky_lanes(log->d, 1, square, NULL);
     linalg_solve_lanes(log->d, 1, square, theta);
   }
 }
@@ -52,35 +59,54 @@ double problem_logged_predict(const EventLog *log, const double *theta, int even
   return sum;
 }
 
-/* Computes sigma, the root mean square residual of a ridge fit to all events. */
+/* Computes sigma, the root mean square residual of ridge fits to all events. */
 static Status logged_bandit_fit_noise(const EventLog *log, double *noise) {
   SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)log->d, models = log->has_features ? 1 : (size_t)log->arms;
+  const size_t d = (size_t)log->d, rows = (size_t)log->rows, arms = (size_t)log->arms;
   double *square, *theta, total = 0;
   int *events;
   ALLOCATE(&scratch, square, d * d);
-  ALLOCATE(&scratch, theta, d * models);
-  ALLOCATE(&scratch, events, log->rows);
+  ALLOCATE(&scratch, theta, d * (log->has_features ? 1 : arms));
+  ALLOCATE(&scratch, events, rows);
   for (int e = 0; e < log->rows; e++) events[e] = e;
   problem_logged_ridge(log, log->rows, events, square, theta);
-  for (int e = 0; e < log->rows; e++)
+  for (int e = 0; e < log->rows && !log->rewards; e++)
     total += pow(log->reward[e] - problem_logged_predict(log, theta, e, log->arm[e]), 2);
-  *noise = fmax(sqrt(total / log->rows), 1e-6); /* an exact fit leaves no residual */
+  for (size_t k = 0; k < arms && log->rewards; k++)
+    for (size_t e = 0; e < rows; e++) {
+      double off = log->rewards[e * arms + k];
+      for (size_t i = 0; i < d; i++) off -= log->x[e * d + i] * theta[k * d + i];
+      total += off * off;
+    }
+  *noise = sqrt(total / (double)(log->rewards ? rows * arms : rows));
+  *noise = fmax(*noise, 1e-6); /* an exact fit leaves no residual */
   return STATUS_OK;
+}
+
+static Status logged_bandit_check_study(const Problem *self, const Config *config, const char *study) {
+  if (config_is(config, "study", study)) return STATUS_OK;
+  return status_set(STATUS_INPUT, "problem.family: %s is for study %s; this is study %s", self->ops->name,
+                    study, config_text(config, "study"));
+}
+
+/* Takes from the events what they determine. */
+static Status logged_bandit_finish(Problem *self, const Config *config) {
+  const EventLog *log = self->state;
+  self->arms = log->arms;
+  self->per_arm = !log->has_features, self->resample_arms = true;
+  if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood)) {
+    self->likelihood.noise = log->noise;
+    if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));
+  }
+  return problem_theta_create_gaussian(log->d, self->seed, &self->theta);
 }
 
 static Status logged_bandit_create(Problem *self, const Config *config) {
   const LikelihoodOps *ops = self->likelihood.ops;
-  EventLog *log;
-  ALLOCATE(&self->memory, log, 1);
-  self->state = log;
+  EventLog *log = self->state;
   const char *path = config_text(config, "problem.file");
-  if (!path)
-    return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
   TRY(io_dataset_read_events(&self->memory, path, log));
-  if (!config_is(config, "study", "replay"))
-    return status_set(STATUS_INPUT, "problem.family: logged is for study replay; this is study %s",
-                      config_text(config, "study"));
+  TRY(logged_bandit_check_study(self, config, "replay"));
   if (self->d > 0 && self->d != log->d)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but the events of %s have %d", self->d, path,
                       log->d);
@@ -94,13 +120,8 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
       return status_set(STATUS_INPUT,
                         "%s: the reward of event %d (from 0) is %g; with likelihood %s it must be %s", path,
                         e, log->reward[e], ops->name, ops->rewards);
-  self->arms = log->arms, self->rounds = log->rows;
-  self->per_arm = !log->has_features, self->resample_arms = true;
-  if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood)) {
-    self->likelihood.noise = log->noise;
-    if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));
-  }
-  return problem_theta_create_gaussian(log->d, self->seed, &self->theta);
+  self->rounds = log->rows;
+  return logged_bandit_finish(self, config);
 }
 
 static void logged_bandit_features(World *world) {
@@ -113,20 +134,21 @@ static void logged_bandit_features(World *world) {
   }
 }
 
-/* Sets the mean of the arm that was taken to its reward, and that of the others to 0; neither is shown to a
- * policy. */
+/* Sets the means of all arms to their rewards; in a log those of the arms that were not taken are 0, and none
+ * is shown to a policy. */
 static void logged_bandit_rewards(World *world) {
   const EventLog *log = world->problem->state;
-  for (int i = 0; i < world->problem->arms * world->runs; i++) world->mean[i] = 0;
   for (int b = 0; b < world->runs; b++) {
     const int event = problem_logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
-    world->mean[log->arm[event] * world->runs + b] = log->reward[event];
+    for (int k = 0; k < log->arms; k++) world->mean[k * world->runs + b] = logged_reward(log, event, k);
   }
 }
 
 const ProblemOps problem_logged = {.name = "logged",
                                    .summary = "events of a log, with the arm taken and its probability",
                                    .reference = "Li, Chu, Langford and Wang 2011",
+                                   .state_size = sizeof(EventLog),
+                                   .needs_file = true,
                                    .per_arm = true,
                                    .create = logged_bandit_create,
                                    .features = logged_bandit_features,
@@ -134,14 +156,13 @@ const ProblemOps problem_logged = {.name = "logged",
 
 /* ---- a table */
 
-/* Checks the study's sizes, and that the likelihood admits the rewards. */
-static Status table_bandit_check(const Problem *self, const Config *config, const char *path,
-                                 const EventLog *table) {
+static Status table_bandit_create(Problem *self, const Config *config) {
   const LikelihoodOps *ops = self->likelihood.ops;
+  EventLog *table = self->state;
+  const char *path = config_text(config, "problem.file");
+  TRY(io_dataset_read_table(&self->memory, path, table));
+  TRY(logged_bandit_check_study(self, config, "bandit"));
   const size_t arms = (size_t)table->arms;
-  if (!config_is(config, "study", "bandit"))
-    return status_set(STATUS_INPUT, "problem.family: table is for study bandit; this is study %s",
-                      config_text(config, "study"));
   if (!config_is(config, "problem.arms", "auto") && self->arms != table->arms)
     return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, table->arms);
   if (self->d > 0 && self->d != table->d)
@@ -157,65 +178,15 @@ static Status table_bandit_check(const Problem *self, const Config *config, cons
           STATUS_INPUT,
           "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it must be %s", path,
           i / arms, i % arms, table->rewards[i], ops->name, ops->rewards);
-  return STATUS_OK;
-}
-
-/* Computes sigma, the root mean square residual of ridge fits, (X'X + I) theta = X'y, one per arm, to all
- * events. */
-static Status table_bandit_fit_noise(const EventLog *table, double *noise) {
-  SCRATCH_ARENA(memory);
-  const size_t d = (size_t)table->d, arms = (size_t)table->arms, rows = (size_t)table->rows;
-  double *square, *theta, total = 0;
-  ALLOCATE(&memory, square, d * d);
-  ALLOCATE(&memory, theta, d);
-  for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
-  for (size_t e = 0; e < rows; e++)
-    for (size_t i = 0; i < d; i++)
-      for (size_t j = 0; j < d; j++) square[i * d + j] += table->x[e * d + i] * table->x[e * d + j];
-  linalg_cholesky_lanes(table->d, 1, square, NULL);
-  for (size_t k = 0; k < arms; k++) {
-    memset(theta, 0, d * sizeof *theta);
-    for (size_t e = 0; e < rows; e++)
-      for (size_t i = 0; i < d; i++) theta[i] += table->x[e * d + i] * table->rewards[e * arms + k];
-    linalg_solve_lanes(table->d, 1, square, theta);
-    for (size_t e = 0; e < rows; e++) {
-      double off = table->rewards[e * arms + k];
-      for (size_t i = 0; i < d; i++) off -= table->x[e * d + i] * theta[i];
-      total += off * off;
-    }
-  }
-  *noise = fmax(sqrt(total / (double)(rows * arms)), 1e-6); /* an exact fit leaves no residual */
-  return STATUS_OK;
-}
-
-static Status table_bandit_create(Problem *self, const Config *config) {
-  EventLog *table;
-  ALLOCATE(&self->memory, table, 1);
-  self->state = table;
-  const char *path = config_text(config, "problem.file");
-  if (!path) return status_set(STATUS_INPUT, "problem.family = table needs problem.file, which is not given");
-  TRY(io_dataset_read_table(&self->memory, path, table));
-  TRY(table_bandit_check(self, config, path, table));
-  self->arms = table->arms;
-  self->per_arm = self->resample_arms = true;
-  if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood))
-    TRY(table_bandit_fit_noise(table, &self->likelihood.noise));
-  return problem_theta_create_gaussian(table->d, self->seed, &self->theta);
-}
-
-static void table_bandit_rewards(World *world) {
-  const EventLog *table = world->problem->state;
-  for (int b = 0; b < world->runs; b++) {
-    const int event = problem_logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
-    const double *from = table->rewards + (size_t)event * (size_t)table->arms;
-    for (int k = 0; k < table->arms; k++) world->mean[k * world->runs + b] = from[k];
-  }
+  return logged_bandit_finish(self, config);
 }
 
 const ProblemOps problem_table = {.name = "table",
                                   .summary = "events from a file that gives the reward of every arm",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
+                                  .state_size = sizeof(EventLog),
+                                  .needs_file = true,
                                   .per_arm = true,
                                   .create = table_bandit_create,
                                   .features = logged_bandit_features,
-                                  .rewards = table_bandit_rewards};
+                                  .rewards = logged_bandit_rewards};

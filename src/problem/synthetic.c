@@ -16,9 +16,7 @@ typedef struct {
 } Synthetic;
 
 static Status synthetic_create(Problem *self, const Config *config) {
-  Synthetic *state;
-  ALLOCATE(&self->memory, state, 1);
-  self->state = state;
+  Synthetic *state = self->state;
   state->normalised = !config_is(config, "problem.features", "gaussian");
   state->radius = config_is(config, "problem.features", "ball");
   state->basis = config_is(config, "problem.features", "basis");
@@ -105,5 +103,6 @@ const ProblemOps problem_synthetic = {.name = "synthetic",
                                       .summary = "theta* from a named distribution, random arms",
                                       .reference = "DiffTS, Section 6.2",
                                       .per_arm = true,
+                                      .state_size = sizeof(Synthetic),
                                       .create = synthetic_create,
                                       .features = synthetic_draw_features};

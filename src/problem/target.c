@@ -15,9 +15,7 @@ typedef struct {
 } Target;
 
 static Status target_world_create(Problem *self, const Config *config) {
-  Target *state;
-  ALLOCATE(&self->memory, state, 1);
-  self->state = state;
+  Target *state = self->state;
   self->arms = self->d;
   self->resample_arms = false;
   if (!likelihood_is_conjugate(&self->likelihood))
@@ -65,6 +63,7 @@ const ProblemOps problem_target = {.name = "target",
                                    .reference = "VITS, Appendices F and I",
                                    .dimension = 5,
                                    .arms_of_theta = true,
+                                   .state_size = sizeof(Target),
                                    .create = target_world_create,
                                    .transform = transform,
                                    .features = target_world_draw_features};

@@ -106,12 +106,8 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
 /* ---- bandits whose theta* and arms are rows of such a file (DiffTS paper, Sections 6.3 and C.2) */
 
 static Status embedding_problem_create(Problem *self, const Config *config) {
-  Embedding *file;
-  ALLOCATE(&self->memory, file, 1);
-  self->state = file;
+  Embedding *file = self->state;
   const char *path = config_text(config, "problem.file");
-  if (!path)
-    return status_set(STATUS_INPUT, "problem.family = embedding needs problem.file, which is not given");
   TRY(embedding_read(&self->memory, path, file));
   if (config_is(config, "problem.noise", "auto")) self->likelihood.noise = file->noise;
   if (isnan(self->likelihood.noise))
@@ -141,6 +137,8 @@ static void embedding_draw_features(World *world) {
 const ProblemOps problem_embedding = {.name = "embedding",
                                       .summary = "theta* and arms from the rows of an embedding file",
                                       .reference = "DiffTS, Section 6.3",
+                                      .state_size = sizeof(Embedding),
+                                      .needs_file = true,
                                       .per_arm = true,
                                       .create = embedding_problem_create,
                                       .features = embedding_draw_features};
