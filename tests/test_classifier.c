@@ -205,13 +205,16 @@ static void test_adam(void) {
   CHECK_NEAR(learning_rate(1, STEPS, STEPS), 0, 1e-3);
 }
 
+static Arena kept; /* what is read and trained; freed at the end */
+
 /* Makes digits: label l lights pixel l of 16, at random strength, and the others are noise below it:
  * separable by the largest pixel. */
 static Digits toy_digits(int count, uint32_t run) {
   Digits digits = {.count = count, .inputs = 16};
   Rng rng = {.key = rng_key(2, RNG_TEST), .run = run};
-  digits.pixels = zeros((size_t)count * 16, 1);
-  digits.label = zeros((size_t)count, 1);
+  if (arena_new(&kept, (void **)&digits.pixels, (size_t)count, 16) ||
+      arena_new(&kept, (void **)&digits.label, (size_t)count, 1))
+    abort();
   for (int i = 0; i < count; i++) {
     digits.label[i] = (unsigned char)rng_index(&rng, IDX_LABELS);
     for (int j = 0; j < 16; j++) digits.pixels[i * 16 + j] = (unsigned char)rng_index(&rng, 90);
@@ -232,7 +235,7 @@ static void test_separable_problem(void) {
   Classifier classifier;
   double accuracy;
   told = 0;
-  CHECK_OK(embedding_classifier_train(&training, 40, 1, tell, &classifier));
+  CHECK_OK(embedding_classifier_train(&kept, &training, 40, 1, tell, &classifier));
   CU_ASSERT_EQUAL(classifier.alive, CLASSIFIER_EMBEDDING);
   CU_ASSERT_EQUAL(told, 40 * classifier.starts);
   CU_ASSERT_EQUAL(last_start, classifier.starts);
@@ -241,23 +244,17 @@ static void test_separable_problem(void) {
   CU_ASSERT(last_loss < 0.02);
   CHECK_OK(embedding_classifier_accuracy(&classifier, &test, &accuracy));
   CHECK_NEAR(accuracy, 1, 0.01);
-  embedding_classifier_destroy(&classifier);
-  CU_ASSERT_PTR_NULL(classifier.parameters);
-  embedding_digits_free(&training), embedding_digits_free(&test);
 }
 
 static void test_same_seed_same_classifier(void) {
   Digits training = toy_digits(200, 0);
   Classifier one, two, other;
-  CHECK_OK(embedding_classifier_train(&training, 3, 5, NULL, &one));
-  CHECK_OK(embedding_classifier_train(&training, 3, 5, NULL, &two));
-  CHECK_OK(embedding_classifier_train(&training, 3, 6, NULL, &other));
+  CHECK_OK(embedding_classifier_train(&kept, &training, 3, 5, NULL, &one));
+  CHECK_OK(embedding_classifier_train(&kept, &training, 3, 5, NULL, &two));
+  CHECK_OK(embedding_classifier_train(&kept, &training, 3, 6, NULL, &other));
   size_t bytes = network_parameters(&one.shape) * sizeof *one.parameters;
   CU_ASSERT(!memcmp(one.parameters, two.parameters, bytes));
   CU_ASSERT(memcmp(one.parameters, other.parameters, bytes));
-  embedding_classifier_destroy(&one), embedding_classifier_destroy(&two),
-      embedding_classifier_destroy(&other);
-  embedding_digits_free(&training);
 }
 
 /* Checks embeddings and accuracy of 300 digits (more than one chunk, the last one partly full) against the
@@ -267,7 +264,7 @@ static void test_outputs_against_the_reference(void) {
   Classifier classifier;
   double features[300 * CLASSIFIER_EMBEDDING], accuracy, p[128 * 17 + 64 * 129 + 8 * 65 + 10 * 9];
   int right = 0;
-  CHECK_OK(embedding_classifier_train(&digits, 2, 1, NULL,
+  CHECK_OK(embedding_classifier_train(&kept, &digits, 2, 1, NULL,
                                       &classifier)); /* training not finished: some digits are wrong */
   CHECK_OK(embedding_classifier_embed(&classifier, &digits, features));
   CHECK_OK(embedding_classifier_accuracy(&classifier, &digits, &accuracy));
@@ -287,8 +284,6 @@ static void test_outputs_against_the_reference(void) {
   }
   CU_ASSERT(right > 10 && right < 295);
   CHECK_NEAR(accuracy, right / 300.0, 1e-12);
-  embedding_classifier_destroy(&classifier);
-  embedding_digits_free(&digits);
 }
 
 /* Checks dead units: black images leave every unit off, whatever the start, so all starts are tried and the
@@ -297,11 +292,9 @@ static void test_dead_units_are_noticed(void) {
   Digits digits = toy_digits(128, 0);
   Classifier classifier;
   memset(digits.pixels, 0, 128 * 16);
-  CHECK_OK(embedding_classifier_train(&digits, 1, 1, NULL, &classifier));
+  CHECK_OK(embedding_classifier_train(&kept, &digits, 1, 1, NULL, &classifier));
   CU_ASSERT_EQUAL(classifier.alive, 0);
   CU_ASSERT_EQUAL(classifier.starts, CLASSIFIER_STARTS);
-  embedding_classifier_destroy(&classifier);
-  embedding_digits_free(&digits);
 }
 
 int main(void) {
@@ -315,5 +308,7 @@ int main(void) {
                          {"outputs against the reference", test_outputs_against_the_reference},
                          {"dead units are noticed", test_dead_units_are_noticed},
                          CU_TEST_INFO_NULL};
-  return harness_run("classifier", tests);
+  const int status = harness_run("classifier", tests);
+  arena_free(&kept);
+  return status;
 }

@@ -17,11 +17,13 @@ static double *array(size_t count) {
   return out;
 }
 
+static Arena kept; /* what is read and trained; freed at the end */
+
 /* Makes all pairs of `users` and `items` for which keep(u, i); value[users, items]. */
 static Ratings make(int users, int items, bool (*keep)(int user, int item), const double *value) {
   Ratings ratings = {.users = users, .items = items};
-  ratings.rating = calloc((size_t)users * (size_t)items, sizeof *ratings.rating);
-  if (!ratings.rating) abort();
+  if (arena_new(&kept, (void **)&ratings.rating, (size_t)users * (size_t)items, sizeof *ratings.rating))
+    abort();
   for (int u = 0; u < users; u++)
     for (int i = 0; i < items; i++)
       if (keep(u, i)) ratings.rating[ratings.count++] = (Rating){u, i, value[u * items + i]};
@@ -85,7 +87,6 @@ static void test_half_sweep(void) {
           CHECK_NEAR(own[row * d + i], w[i], 1e-11); /* well conditioned because of the ridge */
       }
     }
-  ratings_free(&ratings);
 }
 
 /* Performs all sweeps, from the given item vectors; user[users, d], item[items, d]. */
@@ -121,7 +122,7 @@ static void test_numpy(void) {
   size_t shape[2] = {SIZE_MAX, SIZE_MAX}, sweeps = SIZE_MAX;
   double mean;
   FactorisationSetup setup = {.d = 4};
-  CHECK_OK(ratings_read(1, &input, "auto", &ratings));
+  CHECK_OK(ratings_read(&kept, 1, &input, "auto", &ratings));
   CHECK_OK(store_open(numbers, &file));
   CHECK_OK(store_shape(file, "start", 2, shape));
   CHECK_OK(store_shape(file, "rmse", 1, &sweeps));
@@ -140,7 +141,6 @@ static void test_numpy(void) {
   for (size_t i = 0; i < user_size; i++) CHECK_NEAR(user[i], expected_user[i], 1e-9);
   for (size_t i = 0; i < item_size; i++) CHECK_NEAR(item[i], expected_item[i], 1e-9);
   free(item), free(user), free(expected_user), free(expected_item);
-  ratings_free(&ratings);
   store_abandon(file);
 }
 
@@ -179,7 +179,6 @@ static void test_low_rank(void) {
   /* The bias is about the ridge over the smallest squared singular value that a row sees, 1e-9 / 1. */
   CHECK_NEAR(worst, 0, 1e-7);
   CHECK_NEAR(found.rmse[setup.sweeps - 1], 0, 1e-7);
-  ratings_free(&ratings);
 }
 
 /* Checks that the penalised sum of squares never rises, so with a tiny ridge the residuals never do. The
@@ -208,7 +207,6 @@ static void test_descent_and_start(void) {
   /* U(-1, 1): mean 0, sd 0.577; mean square 1/3, sd 0.298; 3000 draws, 4 standard errors. */
   CHECK_NEAR(sum, 0, 4 * 0.577 / sqrt(3000));
   CHECK_NEAR(squares, 1.0 / 3, 4 * 0.298 / sqrt(3000));
-  ratings_free(&ratings);
 }
 
 int main(void) {
@@ -217,5 +215,7 @@ int main(void) {
                          {"a low-rank matrix is found again", test_low_rank},
                          {"residuals fall; the start is a named stream", test_descent_and_start},
                          CU_TEST_INFO_NULL};
-  return harness_run("factorisation", tests);
+  const int status = harness_run("factorisation", tests);
+  arena_free(&kept);
+  return status;
 }

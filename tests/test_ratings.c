@@ -12,6 +12,8 @@
 
 enum { PATH_SIZE = 64 };
 
+static Arena kept; /* what is read and trained; freed at the end */
+
 static void temporary(char path[PATH_SIZE]) {
   strcpy(path, "ratings-XXXXXX");
   int file = mkstemp(path);
@@ -36,7 +38,7 @@ static Status read_text(const char *text, size_t size, const char *format, Ratin
   const char *input = path;
   temporary(path);
   write_file(path, text, size);
-  Status status = ratings_read(1, &input, format, out);
+  Status status = ratings_read(&kept, 1, &input, format, out);
   unlink(path);
   return status;
 }
@@ -87,7 +89,6 @@ static void test_forms(void) {
     Ratings ratings;
     CHECK_OK(read_text(texts[i], strlen(texts[i]), "auto", &ratings));
     check_three(&ratings);
-    ratings_free(&ratings);
   }
 }
 
@@ -98,14 +99,13 @@ static void test_several_files_and_gzip(void) {
   temporary(first), temporary(second);
   write_gzip(first, "3::9::1\n20::7::-2\n");
   write_file(second, "3\t7\t4.5\t1\n", 10);
-  CHECK_OK(ratings_read(2, inputs, "auto", &ratings));
+  CHECK_OK(ratings_read(&kept, 2, inputs, "auto", &ratings));
   check_three(&ratings);
-  ratings_free(&ratings);
   inputs[1] = first;
-  CHECK_FAILS(ratings_read(2, inputs, "auto", &ratings), STATUS_INPUT, "a second time (first at ");
+  CHECK_FAILS(ratings_read(&kept, 2, inputs, "auto", &ratings), STATUS_INPUT, "a second time (first at ");
   unlink(first), unlink(second);
-  CHECK_FAILS(ratings_read(1, inputs, "auto", &ratings), STATUS_FILE, first);
-  CHECK_FAILS(ratings_read(1, (const char *[]){"/"}, "auto", &ratings), STATUS_FILE, "directory");
+  CHECK_FAILS(ratings_read(&kept, 1, inputs, "auto", &ratings), STATUS_FILE, first);
+  CHECK_FAILS(ratings_read(&kept, 1, (const char *[]){"/"}, "auto", &ratings), STATUS_FILE, "directory");
 }
 
 static void test_wrong_lines(void) {
@@ -172,14 +172,14 @@ static void test_damaged_gzip(void) {
   int wrong = 0;
   for (size_t cut = 20; cut < size; cut += 7) { /* below 18 bytes there is no whole header */
     write_file(path, bytes, cut);
-    wrong += ratings_read(1, &input, "auto", &ratings) != STATUS_INPUT ||
+    wrong += ratings_read(&kept, 1, &input, "auto", &ratings) != STATUS_INPUT ||
              !strstr(status_message(), "is cut off: its gzip data end too early");
   }
   CU_ASSERT_EQUAL(wrong, 0);
   for (size_t at = 10; at < size - 4; at += 11) { /* the last four bytes are the length */
     bytes[at] ^= 0x10;
     write_file(path, bytes, size);
-    wrong += ratings_read(1, &input, "auto", &ratings) != STATUS_INPUT;
+    wrong += ratings_read(&kept, 1, &input, "auto", &ratings) != STATUS_INPUT;
     bytes[at] ^= 0x10;
   }
   CU_ASSERT_EQUAL(wrong, 0);
@@ -197,7 +197,7 @@ static void test_samples(void) {
     const char *input = path;
     Ratings ratings;
     snprintf(path, sizeof path, "%s/data/samples/%s", root ? root : "..", names[i]);
-    CHECK_OK(ratings_read(1, &input, "auto", &ratings));
+    CHECK_OK(ratings_read(&kept, 1, &input, "auto", &ratings));
     if (i == 0) {
       first = ratings;
       CU_ASSERT_EQUAL(first.count, 433); /* wc -l */
@@ -207,9 +207,7 @@ static void test_samples(void) {
     CU_ASSERT_EQUAL(memcmp(ratings.rating, first.rating, (size_t)first.count * sizeof *first.rating), 0);
     CU_ASSERT_EQUAL(memcmp(ratings.user_id, first.user_id, (size_t)first.users * sizeof(int64_t)), 0);
     CU_ASSERT_EQUAL(memcmp(ratings.item_id, first.item_id, (size_t)first.items * sizeof(int64_t)), 0);
-    ratings_free(&ratings);
   }
-  ratings_free(&first);
 }
 
 /* Reads the fuzzer's corpus in every format: whatever is accepted is in range, whatever is refused has a
@@ -229,11 +227,10 @@ static void test_corpus(void) {
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
     for (int f = 0; f < 4; f++) {
       Ratings ratings;
-      Status status = ratings_read(1, &input, formats[f], &ratings);
+      Status status = ratings_read(&kept, 1, &input, formats[f], &ratings);
       CU_ASSERT_TRUE(status == STATUS_OK || status == STATUS_INPUT);
       if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));
       for (int64_t i = 0; i < ratings.count; i++) CU_ASSERT_TRUE(fabs(ratings.rating[i].value) <= 100);
-      ratings_free(&ratings);
     }
     seen++;
   }
@@ -263,7 +260,7 @@ static bool has_id(int count, const int64_t *ids, int64_t id) {
 static void test_split(void) {
   Ratings all, learned, held_out, again, other;
   CHECK_OK(read_square(&all));
-  CHECK_OK(ratings_split(&all, 0.25, 1, &learned, &held_out));
+  CHECK_OK(ratings_split(&kept, &all, 0.25, 1, &learned, &held_out));
   CU_ASSERT_EQUAL(learned.users, 9);
   CU_ASSERT_EQUAL(held_out.users, 3);
   CU_ASSERT_EQUAL(learned.items, 6 + 9); /* no items that were rated only by held-out users */
@@ -278,22 +275,19 @@ static void test_split(void) {
       CU_ASSERT_EQUAL(rating->value, (double)(user % 5));
     }
   for (int u = 0; u < 3; u++) CU_ASSERT_FALSE(has_id(learned.users, learned.user_id, held_out.user_id[u]));
-  CHECK_OK(ratings_split(&all, 0.25, 1, &other, &again));
+  CHECK_OK(ratings_split(&kept, &all, 0.25, 1, &other, &again));
   CU_ASSERT_EQUAL(memcmp(again.user_id, held_out.user_id, 3 * sizeof *again.user_id), 0);
-  ratings_free(&again), ratings_free(&other);
   int different = 0;
   for (uint64_t seed = 2; seed < 12; seed++) {
-    CHECK_OK(ratings_split(&all, 0.25, seed, &other, &again));
+    CHECK_OK(ratings_split(&kept, &all, 0.25, seed, &other, &again));
     different += memcmp(again.user_id, held_out.user_id, 3 * sizeof *again.user_id) != 0;
-    ratings_free(&again), ratings_free(&other);
   }
   CU_ASSERT(different >= 5); /* of 10; each is the same with probability 1 / 220 */
-  CHECK_FAILS(ratings_split(&all, 0.99, 1, &other, &again), STATUS_INPUT, "no users are left to learn from");
-  ratings_free(&learned), ratings_free(&held_out), ratings_free(&all);
+  CHECK_FAILS(ratings_split(&kept, &all, 0.99, 1, &other, &again), STATUS_INPUT,
+              "no users are left to learn from");
   CHECK_OK(read_text("1::1::1\n2::2::2\n", 16, "1m", &all));
-  CHECK_FAILS(ratings_split(&all, 0.1, 1, &other, &again), STATUS_INPUT,
+  CHECK_FAILS(ratings_split(&kept, &all, 0.1, 1, &other, &again), STATUS_INPUT,
               "held-out users rated no item that other users rated");
-  ratings_free(&other), ratings_free(&again), ratings_free(&all);
 }
 
 int main(void) {
@@ -306,5 +300,7 @@ int main(void) {
                          {"users held out", test_split},
                          {"corpus of the fuzzer", test_corpus},
                          CU_TEST_INFO_NULL};
-  return harness_run("ratings", tests);
+  const int status = harness_run("ratings", tests);
+  arena_free(&kept);
+  return status;
 }

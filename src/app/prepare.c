@@ -161,29 +161,24 @@ static Status prepare_movielens_theta(Arena *memory, Movielens *work) {
   return STATUS_OK;
 }
 
-static void prepare_movielens_destroy(Movielens *work) {
-  ratings_free(&work->ratings);
-  ratings_free(&work->held_out);
-}
-
 static Status prepare_movielens(void) {
   SCRATCH_ARENA(memory);
-  SCOPED(Ratings, all, ratings_free);
-  SCOPED(Movielens, work, prepare_movielens_destroy);
-  work.setup = (FactorisationSetup){.d = (int)config_int(values, "dimension"),
-                                    .ridge = config_real(values, "ridge"),
-                                    .sweeps = (int)config_int(values, "sweeps"),
-                                    .seed = arguments.seed};
+  SCRATCH_ARENA(whole); /* of all ratings, if they are split */
+  Ratings all;
+  Movielens work = {.setup = {.d = (int)config_int(values, "dimension"),
+                              .ridge = config_real(values, "ridge"),
+                              .sweeps = (int)config_int(values, "sweeps"),
+                              .seed = arguments.seed}};
   const bool users = config_is(values, "tasks", "users");
   const Factorisation *result = &work.result;
   int axes[3];
   StoreFile *file;
-  TRY(ratings_read(arguments.inputs.count, arguments.inputs.texts, config_text(values, "format"),
-                   users ? &all : &work.ratings));
+  TRY(ratings_read(users ? &whole : &memory, arguments.inputs.count, arguments.inputs.texts,
+                   config_text(values, "format"), users ? &all : &work.ratings));
   if (users)
-    TRY(ratings_split(&all, config_real(values, "test_fraction"), arguments.seed, &work.ratings,
+    TRY(ratings_split(&memory, &all, config_real(values, "test_fraction"), arguments.seed, &work.ratings,
                       &work.held_out));
-  ratings_free(&all);
+  arena_free(&whole);
   TRY(embedding_factorise(&memory, &work.ratings, &work.setup, prepare_movielens_report, &work.result));
   for (int64_t i = 0; i < work.ratings.count; i++) {
     const double residual = work.ratings.rating[i].value - result->mean;
@@ -238,7 +233,7 @@ static const ConfigKey prepare_mnist_keys[] = {
 /* All data from the images to the file. Rows are the digits of the training set, then the digits of the test
  * set. */
 typedef struct {
-  Arena memory; /* for everything after the classifier */
+  Arena *memory;
   Digits training, test;
   Classifier classifier;
   double accuracy; /* on the test set */
@@ -247,13 +242,6 @@ typedef struct {
   signed char *positive; /* [models], the label of reward 1 */
   Embedding embedding; /* theta[d, models], features[rows, d] */
 } Mnist;
-
-static void prepare_mnist_destroy(Mnist *mnist) {
-  embedding_digits_free(&mnist->training);
-  embedding_digits_free(&mnist->test);
-  embedding_classifier_destroy(&mnist->classifier);
-  arena_free(&mnist->memory);
-}
 
 static void prepare_mnist_report(int start, int epoch, double loss) {
   fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
@@ -269,10 +257,10 @@ static Status prepare_mnist_embed(Mnist *mnist) {
   embedding->d = theta->d = (int)d;
   embedding->noise = NOISE;
   theta->n = (int)config_int(values, "samples");
-  ALLOCATE(&mnist->memory, embedding->features, rows * d);
-  ALLOCATE(&mnist->memory, mnist->label, rows);
-  ALLOCATE(&mnist->memory, theta->theta, d * (size_t)theta->n);
-  ALLOCATE(&mnist->memory, mnist->positive, theta->n);
+  ALLOCATE(mnist->memory, embedding->features, rows * d);
+  ALLOCATE(mnist->memory, mnist->label, rows);
+  ALLOCATE(mnist->memory, theta->theta, d * (size_t)theta->n);
+  ALLOCATE(mnist->memory, mnist->positive, theta->n);
   TRY(embedding_classifier_embed(&mnist->classifier, &mnist->training, embedding->features));
   TRY(embedding_classifier_embed(&mnist->classifier, &mnist->test, embedding->features + first * d));
   memcpy(mnist->label, mnist->training.label, first);
@@ -311,13 +299,14 @@ static Status prepare_mnist_add_details(StoreFile *file, const Mnist *mnist, int
 }
 
 static Status prepare_mnist(void) {
-  SCOPED(Mnist, mnist, prepare_mnist_destroy);
+  SCRATCH_ARENA(memory);
+  Mnist mnist = {.memory = &memory};
   const int epochs = (int)config_int(values, "epochs");
   StoreFile *file;
   int axes[3];
-  TRY(embedding_idx_read_digits(arguments.inputs.count, arguments.inputs.texts, &mnist.training,
+  TRY(embedding_idx_read_digits(&memory, arguments.inputs.count, arguments.inputs.texts, &mnist.training,
                                 &mnist.test));
-  TRY(embedding_classifier_train(&mnist.training, epochs, arguments.seed, prepare_mnist_report,
+  TRY(embedding_classifier_train(&memory, &mnist.training, epochs, arguments.seed, prepare_mnist_report,
                                  &mnist.classifier));
   TRY(embedding_classifier_accuracy(&mnist.classifier, &mnist.test, &mnist.accuracy));
   TRY(prepare_mnist_embed(&mnist));

@@ -1,6 +1,5 @@
 #include "problem/embedding/embedding_classifier.h"
 
-#include "core/arena.h"
 #include "model/network/learning.h"
 #include "model/network/network_kernel.h"
 
@@ -23,11 +22,6 @@ static void digits_put_pixels(const Digits *digits, int count, const int *digit,
       for (int n = 0; n < together; n++)
         x[(size_t)i * (size_t)lanes + (size_t)(first + n)] = (float)pixels[n][i] * (1.0f / 255);
   }
-}
-
-void embedding_classifier_destroy(Classifier *classifier) {
-  free(classifier->parameters);
-  *classifier = (Classifier){0};
 }
 
 /* Computes y[count, outputs], the output for each digit of the layers in `shape`, which are the first ones of
@@ -125,7 +119,7 @@ static Status digit_classifier_train_start(const Digits *digits, int epochs, uin
   return STATUS_OK;
 }
 
-Status embedding_classifier_train(const Digits *digits, int epochs, uint64_t seed,
+Status embedding_classifier_train(Arena *memory, const Digits *digits, int epochs, uint64_t seed,
                                   ClassifierProgress *progress, Classifier *out) {
   SCRATCH_ARENA(scratch);
   const size_t values = (size_t)digits->count * CLASSIFIER_EMBEDDING;
@@ -133,7 +127,7 @@ Status embedding_classifier_train(const Digits *digits, int epochs, uint64_t see
   *out = (Classifier){
       .shape = {LAYERS, {digits->inputs, FIRST_HIDDEN, SECOND_HIDDEN, CLASSIFIER_EMBEDDING, IDX_LABELS}}};
   ALLOCATE(&scratch, features, values);
-  NEW(out->parameters, network_parameters(&out->shape));
+  ALLOCATE(memory, out->parameters, network_parameters(&out->shape));
   while (out->alive < CLASSIFIER_EMBEDDING && out->starts < CLASSIFIER_STARTS) {
     TRY(digit_classifier_train_start(digits, epochs, seed, ++out->starts, progress, out));
     TRY(embedding_classifier_embed(out, digits, features));

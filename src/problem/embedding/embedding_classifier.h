@@ -31,10 +31,9 @@ typedef struct {
 typedef void ClassifierProgress(int start, int epoch, double loss);
 
 /* Trains until all units of the embedding are alive, from at most CLASSIFIER_STARTS starts; `progress` may be
- * NULL. The caller must call embedding_classifier_destroy, also after a failure. */
-Status embedding_classifier_train(const Digits *digits, int epochs, uint64_t seed,
+ * NULL. */
+Status embedding_classifier_train(Arena *memory, const Digits *digits, int epochs, uint64_t seed,
                                   ClassifierProgress *progress, Classifier *out);
-void embedding_classifier_destroy(Classifier *classifier);
 
 /* Computes the share of the digits whose largest output is that of their label. */
 Status embedding_classifier_accuracy(const Classifier *classifier, const Digits *digits, double *accuracy);

@@ -1,7 +1,5 @@
 #include "problem/embedding/embedding_idx.h"
 
-#include "core/arena.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,29 +55,22 @@ static Status embedding_digits_read_idx_header(GzipFile *file, const char *name,
   return STATUS_OK;
 }
 
-/* Reads the next `size` bytes into *out, which grows as they are read; *done is how many there were. */
-static Status embedding_digits_read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
-  size_t held = 0;
-  *done = 0;
-  while (*done == held && held < size) {
-    size_t count;
-    held = held ? 2 * held : FIRST_BYTES;
-    if (held > size) held = size;
-    unsigned char *grown = realloc(*out, held);
-    if (!grown) return status_set(STATUS_INTERNAL, "out of memory");
-    *out = grown;
-    TRY(gzip_read(file, *out + *done, held - *done, &count));
-    *done += count;
-  }
-  return STATUS_OK;
-}
-
 /* Reads the elements and checks that nothing follows; reading to the end also makes zlib compare its
  * checksum. */
-static Status embedding_digits_read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
-  size_t one = (size_t)out->rows * (size_t)out->columns, size = (size_t)out->count * one, done, more;
+static Status embedding_digits_read_values(Arena *memory, GzipFile *file, const char *name, int at,
+                                           IdxFile *out) {
+  const size_t one = (size_t)out->rows * (size_t)out->columns, size = (size_t)out->count * one;
+  size_t held = 0, done = 0, more;
   unsigned char next;
-  TRY(embedding_digits_read_elements(file, size, &out->values, &done));
+  while (done == held && held < size) { /* the array grows as it is filled */
+    const unsigned char *before = out->values;
+    held = held == 0 ? FIRST_BYTES : 2 * held;
+    if (held > size) held = size;
+    ALLOCATE(memory, out->values, held);
+    if (done > 0) memcpy(out->values, before, done);
+    TRY(gzip_read(file, out->values + done, held - done, &more));
+    done += more;
+  }
   if (done < size)
     return status_set(STATUS_INPUT,
                       "%s is cut off: it ends at byte %zu, after %zu of the %d %s that its header promises",
@@ -95,18 +86,11 @@ static Status embedding_digits_read_values(GzipFile *file, const char *name, int
   return STATUS_OK;
 }
 
-Status embedding_idx_read(GzipFile *file, const char *name, IdxFile *out) {
+Status embedding_idx_read(Arena *memory, GzipFile *file, const char *name, IdxFile *out) {
   int at = 0;
   *out = (IdxFile){0};
-  Status status = embedding_digits_read_idx_header(file, name, &at, out);
-  if (status == STATUS_OK) status = embedding_digits_read_values(file, name, at, out);
-  if (status != STATUS_OK) embedding_idx_free(out);
-  return status;
-}
-
-void embedding_idx_free(IdxFile *file) {
-  free(file->values);
-  *file = (IdxFile){0};
+  TRY(embedding_digits_read_idx_header(file, name, &at, out));
+  return embedding_digits_read_values(memory, file, name, at, out);
 }
 
 /* The role of a file. */
@@ -161,21 +145,28 @@ static Status embedding_digits_find_file_roles(const char *const *paths, const I
   return STATUS_OK;
 }
 
-/* Moves the values of an image file and a label file into one set. */
-static Status embedding_digits_pair_labels(const char *const *paths, IdxFile files[ROLES], int images,
+/* Makes a set of an image file and a label file. */
+static Status embedding_digits_pair_labels(const char *const *paths, const IdxFile files[ROLES], int images,
                                            int labels, Digits *out) {
-  IdxFile *image = &files[images], *label = &files[labels];
-  if (image->count != label->count)
-    return status_set(STATUS_INPUT, "%s holds %d images, but %s holds %d labels", paths[images], image->count,
-                      paths[labels], label->count);
+  const IdxFile *image = &files[images], *label = &files[labels];
   *out = (Digits){image->count, image->rows * image->columns, image->values, label->values};
-  image->values = label->values = NULL;
-  return STATUS_OK;
+  if (image->count == label->count) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s holds %d images, but %s holds %d labels", paths[images], image->count,
+                    paths[labels], label->count);
 }
 
-static Status embedding_digits_combine_files(const char *const *paths, IdxFile files[ROLES], Digits *training,
-                                             Digits *test) {
+Status embedding_idx_read_digits(Arena *memory, int path_count, const char *const *paths, Digits *training,
+                                 Digits *test) {
+  IdxFile files[ROLES];
   int at[ROLES];
+  if (path_count != ROLES)
+    return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
+                      path_count, roles[0], roles[1], roles[2], roles[3]);
+  for (int i = 0; i < ROLES; i++) {
+    SCOPED(GzipFile, file, gzip_close);
+    TRY(gzip_open(paths[i], &file));
+    TRY(embedding_idx_read(memory, &file, paths[i], &files[i]));
+  }
   TRY(embedding_digits_find_file_roles(paths, files, at));
   const IdxFile *one = &files[at[TRAINING_IMAGES]], *two = &files[at[TEST_IMAGES]];
   if (one->rows != two->rows || one->columns != two->columns)
@@ -184,27 +175,4 @@ static Status embedding_digits_combine_files(const char *const *paths, IdxFile f
                       two->columns);
   TRY(embedding_digits_pair_labels(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
   return embedding_digits_pair_labels(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
-}
-
-Status embedding_idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test) {
-  IdxFile files[ROLES] = {0};
-  *training = *test = (Digits){0};
-  if (path_count != ROLES)
-    return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
-                      path_count, roles[0], roles[1], roles[2], roles[3]);
-  Status status = STATUS_OK;
-  for (int i = 0; i < ROLES && status == STATUS_OK; i++) {
-    SCOPED(GzipFile, file, gzip_close);
-    status = gzip_open(paths[i], &file);
-    if (status == STATUS_OK) status = embedding_idx_read(&file, paths[i], &files[i]);
-  }
-  if (status == STATUS_OK) status = embedding_digits_combine_files(paths, files, training, test);
-  for (int i = 0; i < ROLES; i++) embedding_idx_free(&files[i]);
-  return status;
-}
-
-void embedding_digits_free(Digits *digits) {
-  free(digits->pixels);
-  free(digits->label);
-  *digits = (Digits){0};
 }

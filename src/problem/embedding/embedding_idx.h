@@ -3,6 +3,7 @@
  * element. Numbers have 32 bits, most significant byte first. */
 #pragma once
 
+#include "core/arena.h"
 #include "io/gzip.h"
 
 enum {
@@ -22,10 +23,8 @@ typedef struct {
 
 /* Reads an open file to its end; `name` names it in messages. STATUS_INPUT, with the place in unpacked bytes
  * counted from 0, for an unknown magic number, an empty axis, a file that is cut off or too long, or a label
- * above 9. Memory grows with what is read, not with what the header promises. The caller must call
- * embedding_idx_free; after a failure there is nothing to free. */
-Status embedding_idx_read(GzipFile *file, const char *name, IdxFile *out);
-void embedding_idx_free(IdxFile *file);
+ * above 9. Memory grows with what is read, not with what the header promises. */
+Status embedding_idx_read(Arena *memory, GzipFile *file, const char *name, IdxFile *out);
 
 /* A labelled set: pixels[count, inputs], label[count]. */
 typedef struct {
@@ -36,7 +35,6 @@ typedef struct {
 /* Reads the training and the test set from four files in any order. The magic number distinguishes images
  * from labels; a name that begins with "train", "t10k" or "test" says which set it is, and otherwise the
  * longer file is for training. STATUS_INPUT if a role is missing or taken twice, if images and labels differ
- * in number, or if the two sets differ in the size of their images. The caller must call
- * embedding_digits_free for both, also after a failure. */
-Status embedding_idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test);
-void embedding_digits_free(Digits *digits);
+ * in number, or if the two sets differ in the size of their images. */
+Status embedding_idx_read_digits(Arena *memory, int path_count, const char *const *paths, Digits *training,
+                                 Digits *test);

@@ -1,6 +1,5 @@
 #include "problem/embedding/ratings.h"
 
-#include "core/arena.h"
 #include "core/rng.h"
 #include "io/gzip.h"
 
@@ -159,21 +158,10 @@ static Status ratings_read_header(Lines *lines) {
 
 /* Ratings as they come from the files. */
 typedef struct {
+  Arena memory; /* of `line` */
   RatingLine *line; /* [capacity] */
   int64_t count, capacity;
 } Pile;
-
-static Status ratings_pile_add(Pile *pile, const RatingLine *rating) {
-  if (pile->count == pile->capacity) {
-    const int64_t capacity = pile->capacity ? 2 * pile->capacity : 4096;
-    RatingLine *larger = realloc(pile->line, (size_t)capacity * sizeof *larger);
-    if (!larger) return status_set(STATUS_INTERNAL, "out of memory");
-    pile->line = larger;
-    pile->capacity = capacity;
-  }
-  pile->line[pile->count++] = *rating;
-  return STATUS_OK;
-}
 
 /* Adds the ratings of an open file. The first line shows the format, and may be a header; blank lines are
  * allowed only at the end. */
@@ -208,7 +196,12 @@ static Status ratings_read_lines(Lines *lines, uint32_t input, const char *forma
     if (lines->number > UINT32_MAX) return LINE_ERROR(lines, "too many lines");
     RatingLine rating = {.input = input, .line = (uint32_t)lines->number};
     TRY(ratings_parse_line(lines, &rating));
-    TRY(ratings_pile_add(pile, &rating));
+    if (pile->count == pile->capacity) {
+      const int64_t capacity = pile->capacity ? 2 * pile->capacity : 4096;
+      RESIZE(&pile->memory, pile->line, pile->count, capacity);
+      pile->capacity = capacity;
+    }
+    pile->line[pile->count++] = rating;
   }
 }
 
@@ -241,7 +234,7 @@ static int ratings_compare_lines(const void *a, const void *b) {
 }
 
 /* Lists the distinct ids of one column in ascending order. */
-static Status ratings_list_ids(const Pile *pile, bool items, int *count, int64_t **out) {
+static Status ratings_list_ids(Arena *memory, const Pile *pile, bool items, int *count, int64_t **out) {
   SCRATCH_ARENA(scratch);
   int64_t *ids;
   ALLOCATE(&scratch, ids, pile->count);
@@ -252,7 +245,7 @@ static Status ratings_list_ids(const Pile *pile, bool items, int *count, int64_t
     if (n == 0 || ids[n - 1] != ids[i]) ids[n++] = ids[i];
   if (n > INT_MAX)
     return status_set(STATUS_INPUT, "%lld different %s: too many", (long long)n, items ? "items" : "users");
-  NEW(*out, n);
+  ALLOCATE(memory, *out, n);
   memcpy(*out, ids, (size_t)n * sizeof *ids);
   *count = (int)n;
   return STATUS_OK;
@@ -265,7 +258,7 @@ static int ratings_place_of(int count, const int64_t *ids, int64_t id) {
 }
 
 /* Sorts the pile and turns it into ratings, with places in the lists of ids instead of ids. */
-static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) {
+static Status sort_ratings(Arena *memory, Pile *pile, const char *const *inputs, Ratings *out) {
   qsort(pile->line, (size_t)pile->count, sizeof *pile->line, ratings_compare_lines);
   for (int64_t i = 1; i < pile->count; i++) {
     const RatingLine *first = &pile->line[i - 1], *second = &pile->line[i];
@@ -274,9 +267,9 @@ static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) 
                         inputs[second->input], second->line, (long long)second->user_id,
                         (long long)second->item_id, inputs[first->input], first->line);
   }
-  TRY(ratings_list_ids(pile, false, &out->users, &out->user_id));
-  TRY(ratings_list_ids(pile, true, &out->items, &out->item_id));
-  NEW(out->rating, pile->count);
+  TRY(ratings_list_ids(memory, pile, false, &out->users, &out->user_id));
+  TRY(ratings_list_ids(memory, pile, true, &out->items, &out->item_id));
+  ALLOCATE(memory, out->rating, pile->count);
   out->count = pile->count;
   for (int64_t i = 0; i < pile->count; i++) {
     const RatingLine *line = &pile->line[i];
@@ -287,22 +280,16 @@ static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) 
   return STATUS_OK;
 }
 
-static void ratings_pile_free(Pile *pile) { free(pile->line); }
+static void ratings_pile_free(Pile *pile) { arena_free(&pile->memory); }
 
-Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out) {
+Status ratings_read(Arena *memory, int input_count, const char *const *inputs, const char *format,
+                    Ratings *out) {
   SCOPED(Pile, pile, ratings_pile_free);
   *out = (Ratings){0};
   for (int i = 0; i < input_count; i++) TRY(ratings_read_file(inputs[i], (uint32_t)i, format, &pile));
   if (pile.count == 0)
     return status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no input file given");
-  return sort_ratings(&pile, inputs, out);
-}
-
-void ratings_free(Ratings *ratings) {
-  free(ratings->rating);
-  free(ratings->user_id);
-  free(ratings->item_id);
-  *ratings = (Ratings){0};
+  return sort_ratings(memory, &pile, inputs, out);
 }
 
 double ratings_mean(const Ratings *ratings) {
@@ -314,9 +301,9 @@ double ratings_mean(const Ratings *ratings) {
 /* ---- users who are held out */
 
 /* Keeps the wanted ids, in order; place[n] is the new place of each, or -1 if it is not wanted. */
-static Status ratings_keep_ids(int n, const int64_t *from, const bool *wanted, int *place, int *count,
-                               int64_t **ids) {
-  NEW(*ids, n);
+static Status ratings_keep_ids(Arena *memory, int n, const int64_t *from, const bool *wanted, int *place,
+                               int *count, int64_t **ids) {
+  ALLOCATE(memory, *ids, n);
   *count = 0;
   for (int i = 0; i < n; i++) {
     place[i] = wanted[i] ? *count : -1;
@@ -326,15 +313,16 @@ static Status ratings_keep_ids(int n, const int64_t *from, const bool *wanted, i
 }
 
 /* Copies the ratings whose user and item are both wanted. */
-static Status take_ratings(const Ratings *from, const bool *user, const bool *item, Ratings *out) {
+static Status take_ratings(Arena *memory, const Ratings *from, const bool *user, const bool *item,
+                           Ratings *out) {
   SCRATCH_ARENA(scratch);
   int *user_place, *item_place;
   *out = (Ratings){0};
   ALLOCATE(&scratch, user_place, from->users);
   ALLOCATE(&scratch, item_place, from->items);
-  TRY(ratings_keep_ids(from->users, from->user_id, user, user_place, &out->users, &out->user_id));
-  TRY(ratings_keep_ids(from->items, from->item_id, item, item_place, &out->items, &out->item_id));
-  NEW(out->rating, from->count);
+  TRY(ratings_keep_ids(memory, from->users, from->user_id, user, user_place, &out->users, &out->user_id));
+  TRY(ratings_keep_ids(memory, from->items, from->item_id, item, item_place, &out->items, &out->item_id));
+  ALLOCATE(memory, out->rating, from->count);
   for (int64_t r = 0; r < from->count; r++) {
     const Rating *rating = &from->rating[r];
     if (!user[rating->user] || !item[rating->item]) continue;
@@ -344,7 +332,7 @@ static Status take_ratings(const Ratings *from, const bool *user, const bool *it
   return STATUS_OK;
 }
 
-Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
+Status ratings_split(Arena *memory, const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
                      Ratings *held_out) {
   SCRATCH_ARENA(scratch);
   const int count = (int)fmax(1, round(fraction * ratings->users));
@@ -368,8 +356,8 @@ Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Rat
     if (!held[ratings->rating[r].user]) known[ratings->rating[r].item] = true;
   for (int64_t r = 0; r < ratings->count; r++)
     if (held[ratings->rating[r].user] && known[ratings->rating[r].item]) seen[ratings->rating[r].user] = true;
-  TRY(take_ratings(ratings, rest, known, learned));
-  TRY(take_ratings(ratings, seen, known, held_out));
+  TRY(take_ratings(memory, ratings, rest, known, learned));
+  TRY(take_ratings(memory, ratings, seen, known, held_out));
   if (held_out->count > 0) return STATUS_OK;
   return status_set(STATUS_INPUT, "the %d held-out users rated no item that other users rated", count);
 }

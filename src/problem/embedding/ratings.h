@@ -7,7 +7,7 @@
  * with gzip or without. Files are read as a stream; only the ratings themselves are kept. */
 #pragma once
 
-#include "core/status.h"
+#include "core/arena.h"
 
 #include <stdint.h>
 
@@ -31,16 +31,14 @@ extern const char RATINGS_FORMATS[];
 /* Reads all files as one set. Errors, each with the file, the line and the wrong value: STATUS_INPUT for a
  * line of another form, an id that is not an integer in [1, 2^53], a rating that is not a number in [-100,
  * 100], an item that the same user has already rated, compressed data that are damaged or cut off, or no
- * ratings at all; STATUS_FILE if a file cannot be read. The caller must call ratings_free, also after a
- * failure. */
-Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out);
-void ratings_free(Ratings *ratings);
+ * ratings at all; STATUS_FILE if a file cannot be read. */
+Status ratings_read(Arena *memory, int input_count, const char *const *inputs, const char *format,
+                    Ratings *out);
 
 double ratings_mean(const Ratings *ratings);
 
 /* Divides the users at random (purpose SPLIT): a `fraction` of them, but at least one user, is held out, and
  * the others are learned from. Both parts contain only items that the latter rated; a user who is held out
- * and rated none of these is left out. STATUS_INPUT if a part is empty. The caller must call ratings_free for
- * both, also after a failure. */
-Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
+ * and rated none of these is left out. STATUS_INPUT if a part is empty. */
+Status ratings_split(Arena *memory, const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
                      Ratings *held_out);
