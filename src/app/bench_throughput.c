@@ -116,77 +116,54 @@ static const double MOST = 10;
 
 /* A block of a policy, and what is needed to measure it. */
 typedef struct {
-  const Study *study;
   Task task;
-  const ConfigPolicy *policy;
-  PolicyMethod method;
-  Problem problem;
-  Arena memory; /* of the prior */
-  Belief belief;
+  TaskRun *run;
   Counted counted; /* the prior, with counters if its networks are learned */
   double seconds; /* CPU time allowed */
   Meter *meter; /* not owned */
 } Case;
 
-/* Draws given a history of random arms. */
+/* Draws given a history. */
 typedef struct {
-  Arena memory; /* for everything but the world */
-  World world;
-  Likelihood likelihood;
-  History history;
+  const History *history; /* not owned */
   Sampler sampler;
   RngLanes rng;
-  int *arm; /* [B] */
-  double *phi, *reward, *regret, *theta; /* [d, B], [B], [B], [parameters, B] */
+  double *theta; /* [parameters, B] */
   int64_t *fallbacks; /* [B] */
 } Draws;
-
-static Status bench_draws_create(const Case *c, Draws *out) {
-  Arena *memory = &out->memory;
-  const int runs = c->task.runs;
-  TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
-  out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
-  PolicySetup setup = study_policy_setup(c->study, &c->task, &c->problem, &c->counted.prior, (Tick){0});
-  setup.likelihood = &out->likelihood;
-  const SamplerSetup sampler = policy_sampler_setup(&setup);
-  TRY(policy_history(memory, &c->method, &setup, &out->history));
-  TRY(history_reserve(&out->history, c->problem.rounds));
-  TRY(sampler_create(memory, c->method.sampler, &sampler, &out->sampler));
-  out->rng = rng_lanes(rng_key(c->study->seed, RNG_AGENT), c->task.first_run, runs, 1, 0);
-  ALLOCATE_ARRAYS(memory, runs, out->arm, out->reward, out->regret, out->fallbacks);
-  ALLOCATE(memory, out->phi, c->problem.d * runs);
-  ALLOCATE(memory, out->theta, (size_t)c->counted.prior.d * (size_t)runs);
-  return STATUS_OK;
-}
-
-static void bench_draws_destroy(Draws *draws) {
-  world_destroy(&draws->world);
-  arena_free(&draws->memory);
-}
 
 /* Draws `calls` times for all runs, and returns the CPU seconds. */
 static double bench_time_draw_calls(Draws *draws, int calls) {
   const double start = clock_cpu();
   for (int i = 0; i < calls; i++) {
     draws->rng.round++;
-    sampler_sample(&draws->sampler, &draws->history, draws->rng, 1, draws->theta, draws->fallbacks);
+    sampler_sample(&draws->sampler, draws->history, draws->rng, 1, draws->theta, draws->fallbacks);
   }
   return clock_cpu() - start;
 }
 
 static Status bench_measure_draws(Case *c, Throughput *out) {
-  SCOPED(Draws, draws, bench_draws_destroy);
-  TRY(bench_draws_create(c, &draws));
+  SCRATCH_ARENA(memory);
+  SCOPED(Play, play, study_play_destroy);
+  const Problem *problem = c->run->problem;
+  const int runs = c->task.runs;
+  Draws draws = {.history = &play.history};
+  TRY(study_play_create(&memory, c->run, false, &play));
+  const SamplerSetup setup = policy_sampler_setup(&play.policy.setup);
+  TRY(sampler_create(&memory, c->run->method.sampler, &setup, &draws.sampler));
+  draws.rng = rng_lanes(rng_key(setup.seed, RNG_AGENT), setup.first_run, runs, 1, 0);
+  ALLOCATE(&memory, draws.theta, (size_t)c->run->prior->d * (size_t)runs);
+  ALLOCATE(&memory, draws.fallbacks, runs);
   /* Each arm is observed in turn, until the sampler has used its time or the rounds end. */
   double spent = 0; /* CPU seconds of the sampler, for observations of all runs */
-  for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
-    world_advance(&draws.world, (uint32_t)k);
-    for (int b = 0; b < c->task.runs; b++) draws.arm[b] = k % c->problem.arms;
-    world_play(&draws.world, draws.arm, draws.phi, draws.reward, draws.regret);
-    history_record(&draws.history, draws.arm, draws.phi, draws.reward);
+  for (int k = 1; k <= problem->rounds && spent < c->seconds; k++) {
+    world_advance(&play.world, (uint32_t)k);
+    for (int b = 0; b < runs; b++) play.arm[b] = k % problem->arms;
+    world_play(&play.world, play.arm, play.phi, play.reward, play.regret);
+    history_record(&play.history, play.arm, play.phi, play.reward);
     if (!draws.sampler.ops->update) continue;
     const double start = clock_cpu();
-    sampler_observe(&draws.sampler, &draws.history, draws.fallbacks);
+    sampler_observe(&draws.sampler, &play.history, draws.fallbacks);
     spent += clock_cpu() - start;
   }
   const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(&draws, 1));
@@ -199,10 +176,10 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
     calls += at_once;
     bench_meter_stop(c->meter);
   } while (c->meter->seconds < c->seconds);
-  out->observations = draws.history.rounds;
-  out->draw_seconds = (spent / draws.history.rounds + c->meter->seconds / calls) / c->task.runs;
+  out->observations = play.history.rounds;
+  out->draw_seconds = (spent / play.history.rounds + c->meter->seconds / calls) / runs;
   if (c->counted.flops == 0) return STATUS_OK;
-  out->draw_flops = c->counted.flops / calls / c->task.runs;
+  out->draw_flops = c->counted.flops / calls / runs;
   out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
   return STATUS_OK;
 }
@@ -225,7 +202,7 @@ static bool throughput_tick(void *context, double fraction) {
     return true;
   }
   clocked->rounds++;
-  clocked->reached = fmax(clocked->reached, round(fraction * c->problem.rounds));
+  clocked->reached = fmax(clocked->reached, round(fraction * c->run->problem->rounds));
   clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;
   clocked->open = fraction < 1;
   bench_meter_stop(c->meter);
@@ -234,69 +211,62 @@ static bool throughput_tick(void *context, double fraction) {
 
 static Status bench_measure_rounds(Case *c, Throughput *out) {
   SCOPED(TaskResult, result, study_result_destroy);
-  TRY(study_result_create(c->study, &c->task, &result));
+  TRY(study_result_create(c->run->study, &c->task, &result));
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
+  c->run->tick = (Tick){throughput_tick, &clocked}, c->run->result = &result;
   bench_meter_clear(c->meter);
   const double end = clock_cpu() + MOST * c->seconds;
   while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
-    status =
-        c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){throughput_tick, &clocked}, &result);
+    status = c->run->study->ops->run(c->run);
   if (status == STATUS_STOPPED) status = STATUS_OK;
   TRY(status);
   bench_meter_finish(c->meter);
-  const double d = c->problem.d, K = c->problem.arms, runs = clocked.rounds * c->task.runs;
+  const double d = c->run->problem->d, K = c->run->problem->arms, runs = clocked.rounds * c->task.runs;
   const double scores = 2 * d * K;
   const bool conjugate =
-      likelihood_is_conjugate(&c->problem.likelihood); /* evidence of a fixed size, read and written */
+      likelihood_is_conjugate(&c->run->problem->likelihood); /* evidence of a fixed size, read and written */
   const double evidence = conjugate ? 2 * sizeof(double) * (d * d + d) : 0;
   const Meter *meter = c->meter;
   out->rounds_reached = (int)clocked.reached;
   out->round_seconds = meter->seconds / runs;
   out->round_flops = clocked.flops / runs + scores;
   out->round_of_peak = clocked.flops / meter->possible.floats + scores * runs / meter->possible.doubles;
-  out->round_bytes = problem_vectors(&c->problem) * d * sizeof(double) + evidence + clocked.bytes / runs;
+  out->round_bytes = problem_vectors(c->run->problem) * d * sizeof(double) + evidence + clocked.bytes / runs;
   out->round_of_bandwidth = out->round_bytes * runs / meter->possible.bytes;
   return STATUS_OK;
 }
 
-static void bench_case_destroy(Case *c) {
-  arena_free(&c->memory);
-  problem_destroy(&c->problem);
-}
-
 Status bench_throughput_measure(const Study *study, int setting, int policy, const char *directory,
                                 double seconds, Meter *meter, Throughput *out) {
-  SCOPED(Case, c, bench_case_destroy);
-  const Config *config = study->file->settings[setting];
-  c.study = study, c.seconds = seconds, c.meter = meter;
+  SCOPED(TaskRun, run, study_task_run_destroy);
+  Case c = {.run = &run, .seconds = seconds, .meter = meter};
   c.task = study_task(study, study_task_index(study, setting, policy, 0));
-  c.policy = &study->file->policies[policy];
-  c.method = policy_named(c.policy->name);
-  TRY(problem_create(config, &c.problem));
-  *out = (Throughput){.d = c.problem.d,
-                      .arms = c.problem.arms,
-                      .rounds = c.problem.rounds,
+  if (config_int(study->file->settings[setting], "problem.rounds") < 2)
+    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
+  TRY(study_task_run_create(study, &c.task, directory, &run));
+  c.counted.prior = run.own_prior;
+  run.prior = &c.counted.prior;
+  const Problem *problem = run.problem;
+  *out = (Throughput){.d = problem->d,
+                      .arms = problem->arms,
+                      .rounds = problem->rounds,
                       .runs = c.task.runs,
                       .draw_seconds = NAN,
                       .draw_flops = NAN,
                       .draw_of_peak = NAN};
-  if (c.problem.rounds < 2)
-    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
-  TRY(study_belief_create(config, c.policy, &c.problem, c.task.replicate, &c.belief));
-  TRY(study_belief_prior(&c.memory, &c.belief, &c.problem, directory, &c.counted.prior));
   const Prior *prior = &c.counted.prior;
-  const PriorFit *fit = &c.belief.fit;
-  const SamplerOps *sampler = c.method.sampler;
+  const PriorFit *fit = &run.belief.fit;
+  const SamplerOps *sampler = run.method.sampler;
   const bool chain = sampler && (sampler->needs & NEEDS_CHAIN),
-             learned = chain && c.belief.kind == BELIEF_FITTED && !prior->mixture;
-  const NetworkShape shape = network_shape(c.problem.d, fit->hidden_count, fit->hidden, c.problem.d);
+             learned = chain && run.belief.kind == BELIEF_FITTED && !prior->mixture;
+  const NetworkShape shape = network_shape(problem->d, fit->hidden_count, fit->hidden, problem->d);
   if (chain) out->stages = fit->schedule.stages;
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
   if (learned && prior->chain) bench_counted_begin(&c.counted, &shape);
   /* With one posterior per arm all arms are drawn together, so only rounds are reported. */
-  if (sampler && !c.problem.per_arm && !config_is(c.policy->options, "posterior", "per_arm"))
+  if (sampler && !problem->per_arm && !config_is(run.policy->options, "posterior", "per_arm"))
     TRY(bench_measure_draws(&c, out));
   return bench_measure_rounds(&c, out);
 }

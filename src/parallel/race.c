@@ -27,8 +27,11 @@ static Status race_run_block(RaceState *state, int policy, int first, int runs, 
   const Race *race = state->race;
   const Task task = {.policy = policy, .first_run = (uint32_t)first, .runs = runs, .world = race->world};
   SCOPED(TaskResult, result, study_result_destroy);
+  SCOPED(TaskRun, simulation, study_task_run_destroy);
   TRY(study_result_create(race->study, &task, &result));
-  TRY(race->study->ops->run(race->study, &task, &race->priors[policy], (Tick){0}, &result));
+  TRY(study_task_run_create(race->study, &task, NULL, &simulation));
+  simulation.prior = &race->priors[policy], simulation.result = &result;
+  TRY(race->study->ops->run(&simulation));
   for (int b = 0; b < runs; b++) {
     race_regret_of_policy(state, policy)[first + b] = result.curves[(b + 1) * result.points - 1];
     *seconds += result.seconds[b];

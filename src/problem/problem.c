@@ -269,9 +269,7 @@ void world_draw_theta(World *world, uint32_t segment) {
     problem_theta(&problem, world->replicate, world->first_run, world->runs, world->theta);
 }
 
-Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs,
-                          const double *theta, World *out) {
-  ASSERT(!theta || (!problem->per_arm && !problem->ops->arms_of_theta));
+Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
   *out = (World){.problem = problem, .replicate = replicate, .first_run = first_run, .runs = runs};
   const size_t d = (size_t)problem->d, b = (size_t)runs;
   ALLOCATE(&out->memory, out->theta, d * b * (size_t)problem_unknowns(problem));
@@ -281,17 +279,10 @@ Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t f
   ALLOCATE(&out->memory, out->best, b);
   ALLOCATE(&out->memory, out->noise, 2 * b);
   ALLOCATE(&out->memory, out->scratch, 2 * b + problem->feature_scratch);
-  if (theta)
-    memcpy(out->theta, theta, d * b * sizeof *theta);
-  else
-    world_draw_theta(out, 0);
+  world_draw_theta(out, 0);
   if (problem->ops->keep) problem->ops->keep(out);
   if (!problem->resample_arms) world_draw_arms(out);
   return STATUS_OK;
-}
-
-Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
-  return world_create_given(problem, replicate, first_run, runs, NULL, out);
 }
 
 void world_destroy(World *world) {

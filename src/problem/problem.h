@@ -122,12 +122,10 @@ static inline RngLanes world_streams(const World *world, RngPurpose purpose) {
 
 /* Creates a world; the caller must call world_destroy, also after an error. */
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
-/* Creates a world with given theta[d, B], one per run, for arms that do not depend on it; NULL: drawn. */
-Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs,
-                          const double *theta, World *out);
 void world_destroy(World *world);
 /* Draws theta* again, from the streams of a segment; segment 0 is what world_create draws. Whoever changes
- * world->theta calls world_theta_changed before the next world_advance. */
+ * world->theta, one per run, for arms that do not depend on it, calls world_theta_changed before the next
+ * world_advance. */
 void world_draw_theta(World *world, uint32_t segment);
 void world_theta_changed(World *world);
 /* Advances to `round` (1-based): draws new arms if they are resampled, and new noise. */

@@ -26,20 +26,21 @@ Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, 
   past.per_arm = false;
   if (problem->per_arm) past.arms = 1;
   const RngKey key = rng_key(past.seed, RNG_HISTORY);
-  const size_t d = (size_t)past.d, vectors = d * BLOCK;
+  const size_t d = (size_t)past.d;
   int *arm; /* [BLOCK] */
   double *phi, *y, *regret; /* [d, BLOCK], [BLOCK], [BLOCK] */
-  double *column; /* [d, BLOCK] theta*; then [d], one phi */
+  double *one; /* [d], one phi */
   Samples theta;
-  ALLOCATE(&scratch, arm, BLOCK);
-  ALLOCATE_ARRAYS(&scratch, vectors, phi, column);
-  ALLOCATE_ARRAYS(&scratch, BLOCK, y, regret);
+  ALLOCATE_ARRAYS(&scratch, BLOCK, arm, y, regret);
+  ALLOCATE(&scratch, phi, d * BLOCK);
+  ALLOCATE(&scratch, one, d);
   TRY(problem_training_samples(&scratch, problem, replicate, (int64_t)first + tasks, &theta));
   for (int task = first; task < theta.n; task += BLOCK) {
     const size_t runs = (size_t)(theta.n - task < BLOCK ? theta.n - task : BLOCK);
     SCOPED(World, world, world_destroy);
-    lanes_copy(past.d, (int)runs, theta.theta + task, theta.n, column, (int)runs);
-    TRY(world_create_given(&past, 0, (uint32_t)task, (int)runs, column, &world));
+    TRY(world_create(&past, 0, (uint32_t)task, (int)runs, &world));
+    lanes_copy(past.d, (int)runs, theta.theta + task, theta.n, world.theta, (int)runs);
+    world_theta_changed(&world);
     for (uint32_t round = 1; round <= (uint32_t)observations; round++) {
       world_advance(&world, round);
       for (size_t b = 0; b < runs; b++) {
@@ -48,8 +49,8 @@ Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, 
       }
       world_play(&world, arm, phi, y, regret);
       for (size_t b = 0; b < runs; b++) {
-        for (size_t i = 0; i < d; i++) column[i] = phi[i * runs + b];
-        TRY(logs_add(logs, task - first + (int)b, column, y[b]));
+        for (size_t i = 0; i < d; i++) one[i] = phi[i * runs + b];
+        TRY(logs_add(logs, task - first + (int)b, one, y[b]));
       }
     }
   }

@@ -5,9 +5,7 @@
 #include "sampler/check/watch.h"
 #include "study/feedback.h"
 #include "study/regret_floor.h"
-
-#include <math.h>
-#include <string.h>
+#include "study/studies.h"
 
 /* ---- the optimal arm: how sure an agent is of it, measured by the entropy H(A*) of the arm that is best
  * under posterior draws (Russo and Van Roy 2016, An information-theoretic analysis of Thompson sampling). */
@@ -54,100 +52,73 @@ static void study_best_arm_entropy(OptimalArm *self, const World *world, const H
 
 /* ---- the study */
 
+/* The curves, in the order of study_bandit.curves. */
+enum { REGRET, FLOOR, ENTROPY, P_VALUE, EVENT_ARM, EVENT_REWARD, EVENT_PROPENSITY, CURVES };
+
 /* One block of B runs in lockstep. */
 typedef struct {
-  Problem problem;
-  World world;
-  Likelihood likelihood; /* what the policy believes */
-  History history;
-  Policy policy;
-  int *arm; /* [B] */
-  double *phi; /* [d, B], of the arms taken */
-  double *reward; /* [B] */
-  double *regret; /* [B], in the current round */
+  const TaskRun *run;
+  Play *play;
+  double *curve[CURVES]; /* [B, rounds] each; NULL: not to be measured, or known already */
   Feedback feedback;
   double discount; /* of the evidence, per round */
-  bool asked, known; /* whether H(A*) is asked for; whether it can be known for the policy */
-  OptimalArm optimal; /* set if both hold */
-  bool doubted; /* p-values of the prior are asked for */
-  Alarm *alarm; /* NULL: they are not known for the policy */
+  bool known; /* H(A*) is to be measured, and can be known for the policy */
+  OptimalArm optimal; /* set if it is */
+  Alarm *alarm; /* NULL: p-values of the prior are not asked for, or not known for the policy */
   Watch *watch; /* NULL: it is not known where the draws should be */
-  bool floored; /* the floor of regret is asked for, and not yet in the result */
-  RegretFloor floor;
-  bool logged; /* events are stored, and arms are picked by their probabilities */
-  double *probability; /* [B, K] */
+  RegretFloor floor; /* set if its curve is */
+  double *probability; /* [B, K], by which arms are picked if events are stored; else NULL */
   double aside; /* CPU seconds spent on measurements only */
 } Block;
 
-/* Draws theta[d, B] for a task whose theta* comes from a prior, after `segment` changes of theta*. */
-static void study_draw_task_theta(const Study *study, const Task *task, uint32_t segment, double *theta) {
-  RngLanes rng = rng_lanes(rng_key(study->seed, RNG_TUNE), task->first_run, task->runs, 1, segment);
-  task->world->ops->sample(task->world, &rng, theta);
+/* Draws theta* of the runs after `segment` changes of it, if the task has its own prior from that. */
+static void study_bandit_draw_theta(const TaskRun *run, uint32_t segment, World *world) {
+  const Task *task = run->task;
+  RngLanes rng = rng_lanes(rng_key(run->study->seed, RNG_TUNE), task->first_run, task->runs, 1, segment);
+  if (task->world)
+    task->world->ops->sample(task->world, &rng, world->theta);
+  else
+    world_draw_theta(world, segment);
+  world_theta_changed(world);
 }
 
-static Status study_bandit_block_create(Arena *memory, const Study *study, const Task *task,
-                                        const Prior *prior, Tick tick, const TaskResult *result,
-                                        Block *block) {
-  const Config *setting = study->file->settings[task->setting];
-  const ConfigPolicy *chosen = &study->file->policies[task->policy];
-  const PolicyMethod method = policy_named(chosen->name);
-  const int draws = (int)config_int(setting, "draws");
-  double *theta = NULL;
-  TRY(problem_create(setting, &block->problem));
-  const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
-  if (task->world) {
-    ALLOCATE(memory, theta, d * runs);
-    study_draw_task_theta(study, task, 0, theta);
-  }
-  TRY(world_create_given(&block->problem, task->replicate, task->first_run, task->runs, theta,
-                         &block->world));
-  block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  TRY(feedback_create(memory, setting, &block->problem, task->first_run, task->runs, &block->feedback));
-  block->discount = policy_discount(chosen->options);
-  block->logged = config_bool(setting, "event_log");
-  if (block->logged) ALLOCATE(memory, block->probability, runs * (size_t)block->problem.arms);
-  PolicySetup setup = study_policy_setup(study, task, &block->problem, prior, tick);
-  setup.likelihood = &block->likelihood, setup.weighs = block->logged;
-  TRY(policy_begin(memory, &method, &setup, &block->history, &block->policy));
-  block->asked = study_measures(study, "optimal_arm_entropy");
-  block->known = block->asked && study_best_arm_known(&method, chosen->options, &block->problem);
+static Status study_bandit_block_create(Arena *memory, Block *block) {
+  const TaskRun *run = block->run;
+  const Study *study = run->study;
+  const Problem *problem = run->problem;
+  const Config *options = run->policy->options;
+  Play *play = block->play;
+  const int draws = (int)config_int(run->setting, "draws");
+  const size_t d = (size_t)problem->d, runs = (size_t)run->task->runs;
+  const bool has_best_arm = study_best_arm_known(&run->method, options, problem);
+  for (int c = 0; c < study->curve_count; c++)
+    if (!run->result->has_shared || !study->curves[c]->shared)
+      block->curve[study->curves[c] - study_bandit.curves] = study_result_values(run->result, c, 0);
+  TRY(study_play_create(memory, run, block->curve[EVENT_ARM] != NULL, play));
+  if (run->task->world) study_bandit_draw_theta(run, 0, &play->world);
+  TRY(feedback_create(memory, run->setting, problem, run->task->first_run, run->task->runs,
+                      &block->feedback));
+  block->discount = policy_discount(options);
+  if (block->curve[EVENT_ARM]) ALLOCATE(memory, block->probability, runs * (size_t)problem->arms);
+  block->known = block->curve[ENTROPY] && has_best_arm;
   if (block->known) {
     OptimalArm *optimal = &block->optimal;
-    SamplerSetup sampler = policy_sampler_setup(&setup);
+    SamplerSetup sampler = policy_sampler_setup(&play->policy.setup);
     sampler.draws = draws;
     ALLOCATE(memory, optimal->theta, d * runs * (size_t)draws);
     ALLOCATE(memory, optimal->one, d * runs);
     ALLOCATE_ARRAYS(memory, runs, optimal->arm, optimal->ignored);
-    ALLOCATE(memory, optimal->count, (size_t)block->problem.arms * runs);
-    TRY(sampler_create(memory, method.sampler, &sampler, &optimal->sampler));
+    ALLOCATE(memory, optimal->count, (size_t)problem->arms * runs);
+    TRY(sampler_create(memory, run->method.sampler, &sampler, &optimal->sampler));
   }
-  block->doubted = study_measures(study, "prior_p_value");
-  if (block->doubted && block->discount == 1 &&
-      study_best_arm_known(&method, chosen->options, &block->problem) &&
-      likelihood_is_conjugate(&block->likelihood) &&
-      alarm_fits(prior, &block->likelihood, block->problem.rounds))
-    TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds, draws, study->seed,
+  if (block->curve[P_VALUE] && block->discount == 1 && has_best_arm &&
+      likelihood_is_conjugate(&run->belief.likelihood) &&
+      alarm_fits(run->prior, &run->belief.likelihood, problem->rounds))
+    TRY(alarm_create(memory, run->prior, &run->belief.likelihood, problem->rounds, draws, study->seed,
                      &block->alarm));
-  if (block->policy.theta && !block->logged)
-    TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
-  block->floored = study_measures(study, "regret_floor") && !result->has_shared;
-  if (block->floored) TRY(regret_floor_create(memory, &block->problem, task, &block->floor));
-  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret);
-  ALLOCATE(memory, block->phi, d * runs);
-  return STATUS_OK;
-}
-
-static void study_bandit_block_destroy(Block *block) {
-  policy_destroy(&block->policy);
-  world_destroy(&block->world);
-  problem_destroy(&block->problem);
-}
-
-/* Returns the values[runs, points] of the curve of this name. */
-static double *study_curve_of_name(const Study *study, const TaskResult *result, const char *name) {
-  int place = 0;
-  while (strcmp(study->curves[place]->name, name) != 0) place++;
-  return study_result_values(result, place, 0);
+  if (play->policy.theta && !block->probability)
+    TRY(watch_create(memory, play->policy.sampler, &play->history, &block->watch));
+  return block->curve[FLOOR] ? regret_floor_create(memory, problem, run->task, &block->floor) : STATUS_OK;
 }
 
 /* Sets round k of curve[run, point], the sum of regret[B] over all rounds so far. */
@@ -166,95 +137,96 @@ static bool study_judges_round(int k, int rounds) {
 
 /* Measures what is asked for before the choice in round k: H(A*), NaN if it is not known, and the floor of
  * regret up to this round. */
-static void study_measure_before_choice(const Study *study, Block *block, int k, TaskResult *result) {
-  if (block->asked) {
-    double *entropy = study_curve_of_name(study, result, "optimal_arm_entropy") + k - 1;
-    for (int b = 0; b < result->runs && !block->known; b++) entropy[b * result->points] = NAN;
-    if (block->known)
-      study_best_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points,
-                             entropy);
-  }
-  if (block->floored) {
-    regret_floor_play(&block->floor, &block->world, block->regret);
-    study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret_floor"));
+static void study_measure_before_choice(Block *block, int k) {
+  const TaskResult *result = block->run->result;
+  Play *play = block->play;
+  double *entropy = block->curve[ENTROPY];
+  for (int b = 0; b < result->runs && entropy && !block->known; b++)
+    entropy[b * result->points + k - 1] = NAN;
+  if (block->known)
+    study_best_arm_entropy(&block->optimal, &play->world, &play->history, (size_t)result->points,
+                           entropy + k - 1);
+  if (block->curve[FLOOR]) {
+    regret_floor_play(&block->floor, &play->world, play->regret);
+    study_accumulate_regret(result, k, play->regret, block->curve[FLOOR]);
   }
 }
 
 /* Measures what is asked for when round k has been played, but not learned from: shows the watch the draws
  * behind the choice, and stores what an event log cannot derive from the world. */
-static void study_measure_choice(const Study *study, Block *block, int k, TaskResult *result) {
-  if (block->watch && k > 1 && study_judges_round(k, block->problem.rounds))
-    watch_add(block->watch, &block->history, 1, block->policy.theta);
-  for (int b = 0; b < result->runs && block->logged; b++) {
+static void study_measure_choice(Block *block, int k) {
+  const TaskResult *result = block->run->result;
+  const int arms = block->run->problem->arms;
+  const Play *play = block->play;
+  if (block->watch && k > 1 && study_judges_round(k, block->run->problem->rounds))
+    watch_add(block->watch, &play->history, 1, play->policy.theta);
+  for (int b = 0; b < result->runs && block->probability; b++) {
     const int at = b * result->points + k - 1;
-    study_curve_of_name(study, result, "event_arm")[at] = block->arm[b];
-    study_curve_of_name(study, result, "event_reward")[at] = block->reward[b];
-    study_curve_of_name(study, result, "event_propensity")[at] =
-        block->probability[b * block->problem.arms + block->arm[b]];
+    block->curve[EVENT_ARM][at] = play->arm[b];
+    block->curve[EVENT_REWARD][at] = play->reward[b];
+    block->curve[EVENT_PROPENSITY][at] = block->probability[b * arms + play->arm[b]];
   }
 }
 
 /* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3), and writes the
- * cumulative regret to curves[run, point]. */
-static Status study_bandit_simulate(const Study *study, const Task *task, Block *block, Tick tick,
-                                    TaskResult *result) {
-  const int rounds = block->problem.rounds, every = block->problem.drift_every;
-  World *world = &block->world;
-  History *history = &block->history;
+ * cumulative regret to its curve. */
+static Status study_bandit_simulate(Block *block) {
+  const TaskRun *run = block->run;
+  const int rounds = run->problem->rounds, every = run->problem->drift_every;
+  TaskResult *result = run->result;
+  int64_t *fallbacks = result->fallbacks;
+  Play *play = block->play;
+  World *world = &play->world;
+  History *history = &play->history;
   for (int k = 1; k <= rounds; k++) {
-    if (every > 0 && k > 1 && (k - 1) % every == 0) { /* theta* changes */
-      const uint32_t segment = (uint32_t)((k - 1) / every);
-      if (task->world)
-        study_draw_task_theta(study, task, segment, world->theta);
-      else
-        world_draw_theta(world, segment);
-      world_theta_changed(world);
-    }
+    if (every > 0 && k > 1 && (k - 1) % every == 0)
+      study_bandit_draw_theta(run, (uint32_t)((k - 1) / every), world);
     world_advance(world, (uint32_t)k);
     /* To read the clock takes as long as a cheap policy needs for a round. */
-    const bool aside =
-        block->asked || block->floored || block->doubted || (block->watch && study_judges_round(k, rounds));
-    double start = aside ? clock_cpu() : 0;
-    study_measure_before_choice(study, block, k, result);
-    if (aside) block->aside += clock_cpu() - start;
-    TRY(block->logged
-            ? policy_weigh(&block->policy, world, history, block->probability, block->arm, result->fallbacks)
-            : policy_choose(&block->policy, world, history, block->arm, result->fallbacks));
-    world_play(world, block->arm, block->phi, block->reward, block->regret);
-    study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret"));
-    if (aside) start = clock_cpu();
-    study_measure_choice(study, block, k, result);
-    if (aside) block->aside += clock_cpu() - start;
+    const bool aside = block->curve[ENTROPY] || block->curve[FLOOR] || block->curve[P_VALUE] ||
+                       (block->watch && study_judges_round(k, rounds));
+    if (aside) block->aside -= clock_cpu();
+    study_measure_before_choice(block, k);
+    if (aside) block->aside += clock_cpu();
+    TRY(block->probability
+            ? policy_weigh(&play->policy, world, history, block->probability, play->arm, fallbacks)
+            : policy_choose(&play->policy, world, history, play->arm, fallbacks));
+    world_play(world, play->arm, play->phi, play->reward, play->regret);
+    study_accumulate_regret(result, k, play->regret, block->curve[REGRET]);
+    if (aside) block->aside -= clock_cpu();
+    study_measure_choice(block, k);
+    if (aside) block->aside += clock_cpu();
     if (block->discount < 1) history_discount(history, block->discount);
-    const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
+    const int slots = feedback_exchange(&block->feedback, k, play->arm, play->phi, play->reward);
     for (int i = 0; i < slots; i++) {
       const FeedbackSlot *slot = &block->feedback.slots[i];
       history_record(history, slot->arm, slot->phi, slot->y);
-      policy_observe(&block->policy, history, result->fallbacks);
+      policy_observe(&play->policy, history, fallbacks);
       if (block->known) sampler_observe(&block->optimal.sampler, history, block->optimal.ignored);
     }
-    if (aside) start = clock_cpu();
-    for (int b = 0; b < result->runs && block->doubted; b++) /* NaN if the p-value is not known */
-      study_curve_of_name(study, result, "prior_p_value")[b * result->points + k - 1] =
+    if (aside) block->aside -= clock_cpu();
+    for (int b = 0; b < result->runs && block->curve[P_VALUE]; b++) /* NaN if the p-value is not known */
+      block->curve[P_VALUE][b * result->points + k - 1] =
           block->alarm && study_judges_round(k, rounds)
               ? alarm_p_value(block->alarm, history, b, world->first_run + (uint32_t)b)
               : NAN;
-    if (aside) block->aside += clock_cpu() - start;
-    if (!core_tick_goes_on(tick, (double)k / rounds))
+    if (aside) block->aside += clock_cpu();
+    if (!core_tick_goes_on(run->tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }
   return STATUS_OK;
 }
 
-static Status study_bandit_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                               TaskResult *result) {
+static Status study_bandit_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
-  SCOPED(Block, block, study_bandit_block_destroy);
-  TRY(study_bandit_block_create(&memory, study, task, prior, tick, result, &block));
+  SCOPED(Play, play, study_play_destroy);
+  TaskResult *result = run->result;
+  Block block = {.run = run, .play = &play};
+  TRY(study_bandit_block_create(&memory, &block));
   const double start = clock_cpu();
-  const Status status = study_bandit_simulate(study, task, &block, tick, result);
-  if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
-  const double spent = clock_cpu() - start - block.aside + block.policy.elsewhere;
+  const Status status = study_bandit_simulate(&block);
+  if (block.watch && status == STATUS_OK) watch_means(block.watch, result->runs, result->watched);
+  const double spent = clock_cpu() - start - block.aside + play.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return status;
 }
@@ -293,24 +265,25 @@ static double study_bandit_shared_cost(const Study *study, const Config *setting
 }
 
 static const StudyCurve curves[] = {
-    {.name = "regret", .long_name = "cumulative expected regret", .tails = true},
-    {.name = "regret_floor",
-     .long_name = "lower bound on the mean cumulative expected regret of any policy",
-     .metric = "regret_floor",
-     .shared = true,
-     .of_world = true},
-    {.name = "optimal_arm_entropy",
-     .long_name = "entropy of the best arm under posterior draws, in nats",
-     .metric = "optimal_arm_entropy"},
-    {.name = "prior_p_value",
-     .long_name = "p-value of the history under the prior, approximate because arms depend on rewards",
-     .metric = "prior_p_value"},
-    {.name = "event_arm", .long_name = "arm of an event", .unpublished = true},
-    {.name = "event_reward", .long_name = "reward of an event", .unpublished = true},
-    {.name = "event_propensity",
-     .long_name = "probability with which the arm was picked",
-     .unpublished = true},
-    {.name = NULL}};
+    [REGRET] = {.name = "regret", .long_name = "cumulative expected regret", .tails = true},
+    [FLOOR] = {.name = "regret_floor",
+               .long_name = "lower bound on the mean cumulative expected regret of any policy",
+               .metric = "regret_floor",
+               .shared = true,
+               .of_world = true},
+    [ENTROPY] = {.name = "optimal_arm_entropy",
+                 .long_name = "entropy of the best arm under posterior draws, in nats",
+                 .metric = "optimal_arm_entropy"},
+    [P_VALUE] = {.name = "prior_p_value",
+                 .long_name =
+                     "p-value of the history under the prior, approximate because arms depend on rewards",
+                 .metric = "prior_p_value"},
+    [EVENT_ARM] = {.name = "event_arm", .long_name = "arm of an event", .unpublished = true},
+    [EVENT_REWARD] = {.name = "event_reward", .long_name = "reward of an event", .unpublished = true},
+    [EVENT_PROPENSITY] = {.name = "event_propensity",
+                          .long_name = "probability with which the arm was picked",
+                          .unpublished = true},
+    [CURVES] = {.name = NULL}};
 
 const StudyOps study_bandit = {.name = "bandit",
                                .summary = "contextual bandit simulations: cumulative regret by round",

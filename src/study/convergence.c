@@ -14,9 +14,6 @@
 #include "study/keys.h"
 #include "study/study.h"
 
-#include <math.h>
-#include <string.h>
-
 /* What a convergence study accepts, and what it sets itself. Everything else is refused, because it would
  * have no effect. */
 
@@ -116,9 +113,8 @@ enum { BURN_IN = 1000 /* steps of a chain that are neither averaged nor counted 
 
 /* One block of B runs in lockstep. */
 typedef struct {
-  const Task *task;
-  Problem problem;
-  World world;
+  const TaskRun *run;
+  World *world;
   History history; /* what the method observes */
   Prior prior; /* N(0, I) */
   Config *options;
@@ -138,10 +134,12 @@ typedef struct {
 /* Learns the target: observing every arm once, without noise, gives A and A mu*. The evidence is this without
  * the prior's part of A. */
 static void study_learn_target(Block *block) {
-  const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs, size = sizeof(double);
+  const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs,
+               size = sizeof(double);
   const HistoryView view = {&block->history, 1, 0, (int)runs, NULL, NULL};
   for (size_t k = 0; k < d; k++)
-    history_record(&block->history, NULL, block->world.features + k * d * runs, block->world.mean + k * runs);
+    history_record(&block->history, NULL, block->world->features + k * d * runs,
+                   block->world->mean + k * runs);
   history_evidence(&view, block->precision, block->vector);
   memcpy(block->evidence, block->precision, d * d * runs * size);
   for (size_t i = 0; i < d; i++)
@@ -152,33 +150,32 @@ static void study_learn_target(Block *block) {
   history_clear(&block->history);
   block->target = (GaussianTarget){.d = (int)d,
                                    .lanes = (int)runs,
-                                   .mean = block->world.theta,
+                                   .mean = block->world->theta,
                                    .precision = block->precision,
                                    .log_determinant = block->log_determinant};
 }
 
-static Status study_convergence_block_create(Arena *memory, const Study *study, const Task *task,
-                                             Block *block) {
-  block->task = task;
+static Status study_convergence_block_create(Arena *memory, Block *block) {
+  const TaskRun *run = block->run;
+  const Task *task = run->task;
+  const Problem *problem = run->problem;
+  const uint64_t seed = run->study->seed;
   block->waiting = task->runs;
-  block->key = rng_key(study->seed, RNG_AGENT);
-  TRY(problem_create(study->file->settings[task->setting], &block->problem));
-  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
-  const ConfigPolicy *policy = &study->file->policies[task->policy];
-  const PriorFit chain =
-      fit_of_keys(study->file->settings[task->setting], "prior.", study->seed, task->replicate);
-  TRY(study_convergence_options(memory, policy->options, &block->options));
-  TRY(prior_standard(memory, block->problem.d, &chain, &block->prior));
+  block->key = rng_key(seed, RNG_AGENT);
+  TRY(world_create(problem, task->replicate, task->first_run, task->runs, block->world));
+  TRY(history_create(memory, problem->d, task->runs, &problem->likelihood, &block->history));
+  const PriorFit chain = fit_of_keys(run->setting, "prior.", seed, task->replicate);
+  TRY(study_convergence_options(memory, run->policy->options, &block->options));
+  TRY(prior_standard(memory, problem->d, &chain, &block->prior));
   const SamplerSetup setup = {.prior = &block->prior,
-                              .likelihood = &block->problem.likelihood,
+                              .likelihood = &problem->likelihood,
                               .runs = task->runs,
                               .draws = 1,
-                              .seed = study->seed,
+                              .seed = seed,
                               .first_run = task->first_run,
                               .options = block->options};
-  TRY(sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler));
-  const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
+  TRY(sampler_create(memory, run->method.sampler, &setup, &block->sampler));
+  const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
                   block->factor);
   ALLOCATE_ARRAYS(memory, d * runs, block->vector, block->mean, block->theta, block->deviation);
@@ -186,11 +183,6 @@ static Status study_convergence_block_create(Arena *memory, const Study *study, 
                   block->reached);
   study_learn_target(block);
   return STATUS_OK;
-}
-
-static void study_convergence_block_destroy(Block *block) {
-  world_destroy(&block->world);
-  problem_destroy(&block->problem);
 }
 
 /* Makes one step of the method; the state of a chain goes to theta. */
@@ -201,8 +193,8 @@ static void study_step_method(Block *block, int64_t *fallbacks) {
   history->temper = 1.0 / k;
   sampler_observe(&block->sampler, history, fallbacks);
   if (!block->sampler.ops->chain) return;
-  const RngLanes rng =
-      rng_lanes(block->key, block->task->first_run, block->task->runs, 1, (uint32_t)history->rounds);
+  const Task *task = block->run->task;
+  const RngLanes rng = rng_lanes(block->key, task->first_run, task->runs, 1, (uint32_t)history->rounds);
   sampler_sample(&block->sampler, history, rng, 1, block->theta, fallbacks);
 }
 
@@ -241,13 +233,13 @@ enum { STEPS_TO_TARGET, KL };
 
 /* Simulates a block, and adds the CPU time of the steps alone to *spent. The method's Gaussian is known at
  * steps that are compared with the target; the average of a chain is updated in each. */
-static Status study_convergence_simulate(Block *block, const Config *setting, Tick tick, TaskResult *result,
-                                         double *spent) {
+static Status study_convergence_simulate(Block *block, double *spent) {
   enum { TICK = 1000 };
+  const Config *setting = block->run->setting;
+  const TaskResult *result = block->run->result;
   const Sampler *sampler = &block->sampler;
   const bool chain = sampler->ops->chain; /* it has no Gaussian: that of its time average is used */
-  const size_t d = (size_t)block->problem.d;
-  const int runs = result->runs;
+  const int runs = result->runs, d = block->run->problem->d;
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = chain ? BURN_IN : 0;
   double start = clock_cpu();
@@ -259,17 +251,17 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
     start = clock_cpu();
     study_step_method(block, result->fallbacks);
     if (chain)
-      study_average_chain(d, (size_t)runs, (double)k, block->theta, block->mean, block->spread,
+      study_average_chain((size_t)d, (size_t)runs, (double)k, block->theta, block->mean, block->spread,
                           block->covariance, block->deviation);
     else if (wanted)
       sampler->ops->gaussian(sampler, block->mean, block->covariance);
     *spent += clock_cpu() - start;
     if (wanted) {
-      memcpy(block->factor, block->covariance, d * d * (size_t)runs * sizeof *block->factor);
+      memcpy(block->factor, block->covariance, (size_t)(d * d) * (size_t)runs * sizeof *block->factor);
       metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
     }
     for (int b = 0; b < runs && wanted; b++) {
-      if (chain && k <= block->problem.d) block->kl[b] = NAN; /* its covariance is still singular */
+      if (chain && k <= d) block->kl[b] = NAN; /* its covariance is still singular */
       if (block->reached[b] || !islessequal(block->kl[b], target_kl)) continue;
       block->reached[b] = k;
       block->waiting--;
@@ -278,7 +270,7 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
       for (int b = 0; b < runs; b++) study_result_values(result, KL, b)[point] = block->kl[b];
       point++, stored = study_next_stored_step(k, last);
     }
-    if (k % TICK == 0 && !core_tick_goes_on(tick, (double)k / (double)last))
+    if (k % TICK == 0 && !core_tick_goes_on(block->run->tick, (double)k / (double)last))
       return status_set(STATUS_STOPPED, "stopped after %lld of %lld steps", (long long)k, (long long)last);
   }
   for (int b = 0; b < runs; b++)
@@ -288,15 +280,14 @@ static Status study_convergence_simulate(Block *block, const Config *setting, Ti
   return STATUS_OK;
 }
 
-static Status study_convergence_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                                    TaskResult *result) {
-  (void)prior; /* N(0, I): the block has its own */
+static Status study_convergence_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
-  SCOPED(Block, block, study_convergence_block_destroy);
+  SCOPED(World, world, world_destroy);
+  Block block = {.run = run, .world = &world};
   double spent = 0;
-  TRY(study_convergence_block_create(&memory, study, task, &block));
-  TRY(study_convergence_simulate(&block, study->file->settings[task->setting], tick, result, &spent));
-  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  TRY(study_convergence_block_create(&memory, &block));
+  TRY(study_convergence_simulate(&block, &spent));
+  for (int b = 0; b < run->result->runs; b++) run->result->seconds[b] = spent / run->result->runs;
   return STATUS_OK;
 }
 

@@ -19,8 +19,9 @@ Status feedback_create(Arena *memory, const Config *setting, const Problem *prob
   ALLOCATE(memory, out->slots, count);
   out->waiting = out->slots + out->batch;
   for (FeedbackSlot *slot = out->slots; slot < out->slots + count; slot++) {
-    ALLOCATE_ARRAYS(memory, runs, slot->arm, slot->y);
-    ALLOCATE(memory, slot->phi, problem->d * runs);
+    ALLOCATE(memory, slot->arm, runs);
+    ALLOCATE(memory, slot->phi, (problem->d + 1) * runs);
+    slot->y = slot->phi + problem->d * runs;
     for (int b = 0; b < runs; b++) slot->arm[b] = -1;
   }
   ALLOCATE(memory, out->uniform, 2 * runs);
@@ -37,18 +38,16 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
   if (feedback->geometric || feedback->drop > 0) rng_lanes_uniform(&rng, 2, feedback->uniform);
   for (int b = 0; b < runs; b++) {
     if (feedback->uniform[b] < feedback->drop) {
-      slot->arm[b] = -1, slot->y[b] = 0;
-      for (int i = 0; i < feedback->d; i++) slot->phi[i * runs + b] = 0;
+      slot->arm[b] = -1;
+      for (int i = 0; i <= feedback->d; i++) slot->phi[i * runs + b] = 0;
     }
     const int place = feedback->geometric ? (int)(feedback->uniform[runs + b] * (delay + 1))
                                           : (k - 1) % (delay > 0 ? delay : 1);
     if (place >= delay) continue;
     const FeedbackSlot mine = *slot, other = feedback->waiting[place]; /* they swap what run b has in them */
-    const int swapped_arm = mine.arm[b];
-    const double swapped_y = mine.y[b];
-    mine.arm[b] = other.arm[b], other.arm[b] = swapped_arm;
-    mine.y[b] = other.y[b], other.y[b] = swapped_y;
-    for (int i = 0; i < feedback->d; i++) {
+    const int swapped = mine.arm[b];
+    mine.arm[b] = other.arm[b], other.arm[b] = swapped;
+    for (int i = 0; i <= feedback->d; i++) {
       const double x = mine.phi[i * runs + b];
       mine.phi[i * runs + b] = other.phi[i * runs + b], other.phi[i * runs + b] = x;
     }

@@ -14,7 +14,7 @@
  * and the rest is 0. */
 typedef struct {
   int *arm;
-  double *phi, *y;
+  double *phi, *y; /* y follows phi */
 } FeedbackSlot;
 
 typedef struct {

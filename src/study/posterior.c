@@ -69,18 +69,18 @@ int study_posterior_needs(const Study *study, bool has_shared) {
 
 enum { SEGMENTS = 64 /* segments between draws, for log_concavity */ };
 
-/* n draws of every run from the streams of `purpose`. */
+/* Draws of the sampler; exact ones, and further exact ones. */
+enum { OF_SAMPLER, OF_REFERENCE, OF_FLOOR, SETS };
+static const RngPurpose purposes[SETS] = {RNG_AGENT, RNG_EXACT, RNG_FLOOR};
+
+/* n draws of every run from the streams of their purpose; NULL: they are not needed. */
 typedef struct {
-  RngPurpose purpose;
   double *theta; /* [d, B n] */
   Cloud run; /* those of one run */
 } Draws;
 
 typedef struct {
-  const Study *study;
-  const Task *task;
-  const Config *setting;
-  Problem problem;
+  const TaskRun *run;
   World world;
   History history;
   Sampler sampler, exact; /* exact: the same history, the true prior */
@@ -92,7 +92,7 @@ typedef struct {
   int needs; /* what the curves that the result does not have yet need */
   int *arm; /* [B] */
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
-  Draws draws, reference, floor; /* of the sampler; exact ones, and further exact ones, if needed */
+  Draws sets[SETS];
   int64_t *ignored; /* [B], fallbacks of the exact sampler */
   Emd *emd;
   Wasserstein *wasserstein;
@@ -101,75 +101,70 @@ typedef struct {
   double *work; /* a theta*, then the scratch of a Comparison */
 } Block;
 
-static Status study_draws_create(Arena *memory, const Block *block, RngPurpose purpose, int n, Draws *out) {
-  const size_t d = (size_t)block->problem.d, points = (size_t)n;
-  out->purpose = purpose, out->run.n = n;
-  ALLOCATE(memory, out->theta, d * points * (size_t)block->task->runs);
-  ALLOCATE(memory, out->run.theta, d * points);
-  ALLOCATE(memory, out->run.mean, d);
-  ALLOCATE(memory, out->run.covariance, d * d);
-  return STATUS_OK;
-}
-
 /* Creates the policy's sampler, or the policy itself if it has none. */
-static Status study_create_policy_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
-  const PolicyMethod method = policy_named(block->study->file->policies[block->task->policy].name);
-  PolicySetup setup = study_policy_setup(block->study, block->task, &block->problem, prior, tick);
-  setup.draws = study_posterior_draws(block->setting),
-  setup.observations = study_posterior_last_size(block->setting);
-  if (method.sampler) {
+static Status study_create_policy_sampler(Arena *memory, Block *block) {
+  const PolicyMethod *method = &block->run->method;
+  PolicySetup setup = study_policy_setup(block->run);
+  setup.draws = study_posterior_draws(block->run->setting),
+  setup.observations = study_posterior_last_size(block->run->setting);
+  if (method->sampler) {
     SamplerSetup sampler = policy_sampler_setup(&setup);
     bool forgets;
     sampler.draws = setup.draws;
-    TRY(sampler_create(memory, method.sampler, &sampler, &block->sampler));
-    TRY(sampler_history(memory, method.sampler, &sampler, 1, &forgets, &block->own));
+    TRY(sampler_create(memory, method->sampler, &sampler, &block->sampler));
+    TRY(sampler_history(memory, method->sampler, &sampler, 1, &forgets, &block->own));
     block->seen = forgets ? &block->own : &block->history;
     return watch_create(memory, &block->sampler, block->seen, &block->watch);
   }
   block->seen = &block->own;
-  TRY(policy_history(memory, &method, &setup, &block->own));
+  TRY(policy_history(memory, method, &setup, &block->own));
   TRY(history_reserve(&block->own, setup.observations));
-  return policy_create(memory, &method, &setup, &block->policy);
+  return policy_create(memory, method, &setup, &block->policy);
 }
 
-static Status study_posterior_block_create(Arena *memory, const Study *study, const Task *task,
-                                           const Prior *prior, const TaskResult *result, Tick tick,
-                                           Block *block) {
-  const Config *setting = study->file->settings[task->setting];
-  const int m = study_posterior_draws(setting), r = study_posterior_reference_draws(setting),
+static Status study_posterior_block_create(Arena *memory, Block *block) {
+  const TaskRun *run = block->run;
+  const Study *study = run->study;
+  const Task *task = run->task;
+  const Problem *problem = run->problem;
+  const int m = study_posterior_draws(run->setting), r = study_posterior_reference_draws(run->setting),
             most = m > r ? m : r;
-  block->study = study, block->task = task, block->setting = setting;
-  block->needs = study_posterior_needs(study, result->has_shared);
-  TRY(problem_create(setting, &block->problem));
-  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
-  TRY(history_reserve(&block->history, study_posterior_last_size(setting)));
-  TRY(study_create_policy_sampler(memory, prior, tick, block));
+  block->needs = study_posterior_needs(study, run->result->has_shared);
+  TRY(world_create(problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(history_create(memory, problem->d, task->runs, &problem->likelihood, &block->history));
+  TRY(history_reserve(&block->history, study_posterior_last_size(run->setting)));
+  TRY(study_create_policy_sampler(memory, block));
   if (block->needs) { /* the sampler of the true posterior */
-    const PriorFit chain = fit_of_keys(setting, "prior.", study->seed, task->replicate);
+    const PriorFit chain = fit_of_keys(run->setting, "prior.", study->seed, task->replicate);
     const SamplerSetup setup = {.prior = &block->truth,
-                                .likelihood = &block->problem.likelihood,
+                                .likelihood = &problem->likelihood,
                                 .runs = task->runs,
                                 .draws = r,
                                 .seed = study->seed,
                                 .first_run = task->first_run};
-    TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
+    TRY(problem_exact_prior(memory, problem, &chain, &block->truth));
     TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
   }
-  const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
+  const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
   ALLOCATE(memory, block->phi, d * runs);
-  TRY(study_draws_create(memory, block, RNG_AGENT, m, &block->draws));
-  if (block->needs & POSTERIOR_NEEDS_REFERENCE)
-    TRY(study_draws_create(memory, block, RNG_EXACT, r, &block->reference));
-  if (block->needs & POSTERIOR_NEEDS_FLOOR)
-    TRY(study_draws_create(memory, block, RNG_FLOOR, r, &block->floor));
-  ALLOCATE(memory, block->work, d + metric_work(block->problem.d, most, modes));
-  TRY(wasserstein_create(memory, block->problem.d, most, &block->wasserstein));
+  static const int needed[SETS] = {0, POSTERIOR_NEEDS_REFERENCE, POSTERIOR_NEEDS_FLOOR};
+  for (int s = 0; s < SETS; s++) {
+    Draws *draws = &block->sets[s];
+    draws->run.n = s == OF_SAMPLER ? m : r;
+    const size_t n = (size_t)draws->run.n;
+    if (needed[s] & ~block->needs) continue;
+    ALLOCATE(memory, draws->theta, d * n * runs);
+    ALLOCATE(memory, draws->run.theta, d * n);
+    ALLOCATE(memory, draws->run.mean, d);
+    ALLOCATE(memory, draws->run.covariance, d * d);
+  }
+  ALLOCATE(memory, block->work, d + metric_work(problem->d, most, modes));
+  TRY(wasserstein_create(memory, problem->d, most, &block->wasserstein));
   if (study_measures(study, "log_concavity")) {
     ALLOCATE(memory, block->evidence, d * (d + 1));
-    TRY(tilt_end_create(memory, block->problem.d, &block->end));
+    TRY(tilt_end_create(memory, problem->d, &block->end));
   }
   return study_measures(study, "emd") ? emd_create(memory, most, &block->emd) : STATUS_OK;
 }
@@ -177,28 +172,30 @@ static Status study_posterior_block_create(Arena *memory, const Study *study, co
 static void study_posterior_block_destroy(Block *block) {
   policy_destroy(&block->policy);
   world_destroy(&block->world);
-  problem_destroy(&block->problem);
 }
 
-static void study_draw_with_sampler(const Block *block, const Draws *draws, Sampler *sampler,
-                                    const History *history, uint32_t round, int64_t *fallbacks) {
-  const RngLanes rng = rng_lanes(rng_key(block->study->seed, draws->purpose), block->task->first_run,
-                                 block->task->runs, draws->run.n, round);
+static void study_draw_with_sampler(const Block *block, int set, Sampler *sampler, const History *history,
+                                    int64_t *fallbacks) {
+  const Draws *draws = &block->sets[set];
+  const World *world = &block->world;
+  const RngLanes rng = rng_lanes(rng_key(block->run->study->seed, purposes[set]), world->first_run,
+                                 world->runs, draws->run.n, world->round);
   sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
 }
 
 static void study_pick_run_draws(const Block *block, const Draws *draws, int b) {
+  const int d = block->run->problem->d;
   const Cloud *run = &draws->run;
-  lanes_copy(block->problem.d, run->n, draws->theta + (size_t)b * (size_t)run->n, block->task->runs * run->n,
-             run->theta, run->n);
-  linalg_moments(block->problem.d, run->n, run->theta, run->mean, run->covariance);
+  lanes_copy(d, run->n, draws->theta + (size_t)b * (size_t)run->n, block->world.runs * run->n, run->theta,
+             run->n);
+  linalg_moments(d, run->n, run->theta, run->mean, run->covariance);
 }
 
 /* Measures the log-concavity of the density that tilted transport starts from, at the end of its flow, or one
  * of the bounds; NAN without evidence. */
 static Status study_measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
   const Mixture *mixture = block->truth.mixture;
-  double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
+  double *precision = block->evidence, *vector = precision + block->run->problem->d * block->run->problem->d;
   history_evidence(&(HistoryView){&block->history, 1, b, 1, NULL, NULL}, precision, vector);
   TRY(tilt_end_set(&block->end, precision, vector));
   const double alpha = tilt_end_alpha(&block->end);
@@ -212,43 +209,44 @@ static Status study_measure_concavity(Block *block, int which, int b, Rng rng, d
   const PriorFit chain = {.schedule = {.stages = 1, .alpha = alpha}};
   SCRATCH_ARENA(scratch);
   Prior end;
-  TRY(problem_exact_prior(&scratch, &block->problem, &chain, &end));
-  return tilt_end_least(&block->end, end.chain, SEGMENTS, block->reference.run.n, block->reference.run.theta,
-                        rng, out);
+  TRY(problem_exact_prior(&scratch, block->run->problem, &chain, &end));
+  return tilt_end_least(&block->end, end.chain, SEGMENTS, block->sets[OF_REFERENCE].run.n,
+                        block->sets[OF_REFERENCE].run.theta, rng, out);
 }
 
 /* Makes the exact draws at this sample size, and measures every run. */
-static Status study_compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
-  const Study *study = block->study;
-  const int runs = block->task->runs, d = block->problem.d;
-  Draws *const sets[] = {&block->draws, &block->reference, &block->floor};
-  if (block->watch) watch_add(block->watch, block->seen, block->draws.run.n, block->draws.theta);
-  for (int s = 1; s < 3; s++)
-    if (sets[s]->theta)
-      study_draw_with_sampler(block, sets[s], &block->exact, &block->history, round, block->ignored);
+static Status study_compare_draws(Block *block, int point) {
+  const Study *study = block->run->study;
+  const TaskResult *result = block->run->result;
+  const World *world = &block->world;
+  const int runs = world->runs, d = block->run->problem->d;
+  const Draws *sets = block->sets;
+  if (block->watch) watch_add(block->watch, block->seen, sets[OF_SAMPLER].run.n, sets[OF_SAMPLER].theta);
+  for (int s = OF_REFERENCE; s < SETS; s++)
+    if (sets[s].theta) study_draw_with_sampler(block, s, &block->exact, &block->history, block->ignored);
   for (int b = 0; b < runs; b++) {
     Comparison comparison = {.d = d,
-                             .y = &block->reference.run,
+                             .y = &sets[OF_REFERENCE].run,
                              .truth = block->work,
                              .history = &block->history,
                              .run = b,
                              .modes = block->truth.mixture,
                              .directions = {.key = rng_key(study->seed, RNG_DIRECTION),
-                                            .run = block->task->first_run + (uint32_t)b,
-                                            .round = round},
+                                            .run = world->first_run + (uint32_t)b,
+                                            .round = world->round},
                              .work = block->work + d,
                              .emd = block->emd,
                              .wasserstein = block->wasserstein};
-    lanes_copy(d, 1, block->world.theta + b, runs, block->work, 1);
-    for (int s = 0; s < 3; s++)
-      if (sets[s]->theta) study_pick_run_draws(block, sets[s], b);
+    lanes_copy(d, 1, world->theta + b, runs, block->work, 1);
+    for (int s = 0; s < SETS; s++)
+      if (sets[s].theta) study_pick_run_draws(block, &sets[s], b);
     for (int c = 0; c < study->curve_count; c++) {
       const int which = (int)(study->curves[c] - study_posterior.curves);
       const bool shared = study->curves[c]->shared;
       double *out = study_result_values(result, c, b) + point;
       if (result->has_shared && shared) continue;
       /* A floor compares the second set of exact draws with the first. */
-      comparison.x = shared ? &block->floor.run : &block->draws.run;
+      comparison.x = &sets[shared ? OF_FLOOR : OF_SAMPLER].run;
       if (kinds[which].measure)
         TRY(kinds[which].measure(&comparison, out));
       else if (which == CURVE_ess)
@@ -261,40 +259,39 @@ static Status study_compare_draws(Block *block, uint32_t round, int point, TaskR
 }
 
 /* Grows the histories of a block, and draws and measures at each sample size. */
-static Status study_posterior_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                                  TaskResult *result) {
+static Status study_posterior_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, study_posterior_block_destroy);
-  const Config *setting = study->file->settings[task->setting];
-  const int last = study_posterior_last_size(setting);
-  const RngKey key = rng_key(study->seed, RNG_HISTORY);
+  World *world = &block.world;
+  TaskResult *result = run->result;
+  const int last = study_posterior_last_size(run->setting), arms = run->problem->arms;
+  const RngKey key = rng_key(run->study->seed, RNG_HISTORY);
   double spent = 0; /* CPU seconds of the sampler alone */
-  TRY(study_posterior_block_create(&memory, study, task, prior, result, tick, &block));
+  block.run = run;
+  TRY(study_posterior_block_create(&memory, &block));
   for (int k = 1, point = 0; k <= last; k++) {
-    const uint32_t round = (uint32_t)k;
-    const bool at_size = k == study_posterior_size(setting, point);
+    const bool at_size = k == study_posterior_size(run->setting, point);
     const double start = clock_cpu();
-    world_advance(&block.world, round);
-    for (int b = 0; b < task->runs; b++) { /* a random arm, or the next one in order */
-      Rng rng = {.key = key, .run = task->first_run + (uint32_t)b, .round = round};
-      block.arm[b] = block.problem.arms_in_order ? (int)((round - 1) % (uint32_t)block.problem.arms)
-                                                 : (int)rng_index(&rng, (uint64_t)block.problem.arms);
+    world_advance(world, (uint32_t)k);
+    for (int b = 0; b < world->runs; b++) { /* a random arm, or the next one in order */
+      Rng rng = {.key = key, .run = world->first_run + (uint32_t)b, .round = world->round};
+      block.arm[b] = run->problem->arms_in_order ? (k - 1) % arms : (int)rng_index(&rng, (uint64_t)arms);
     }
-    world_play(&block.world, block.arm, block.phi, block.reward, block.regret);
+    world_play(world, block.arm, block.phi, block.reward, block.regret);
     history_record(&block.history, block.arm, block.phi, block.reward);
     if (block.seen == &block.own) history_record(&block.own, block.arm, block.phi, block.reward);
     if (!block.policy.ops) sampler_observe(&block.sampler, block.seen, result->fallbacks);
     if (at_size && block.policy.ops)
-      TRY(block.policy.ops->draw(&block.policy, block.seen, block.draws.theta));
+      TRY(block.policy.ops->draw(&block.policy, block.seen, block.sets[OF_SAMPLER].theta));
     else if (at_size)
-      study_draw_with_sampler(&block, &block.draws, &block.sampler, block.seen, round, result->fallbacks);
+      study_draw_with_sampler(&block, OF_SAMPLER, &block.sampler, block.seen, result->fallbacks);
     spent += clock_cpu() - start;
-    if (at_size) TRY(study_compare_draws(&block, round, point++, result));
+    if (at_size) TRY(study_compare_draws(&block, point++));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
-    if (!core_tick_goes_on(tick, (double)point / study_posterior_points(setting)))
+    if (!core_tick_goes_on(run->tick, (double)point / study_posterior_points(run->setting)))
       return status_set(STATUS_STOPPED, "stopped after %d observations", k);
   }
-  if (block.watch) watch_means(block.watch, task->runs, result->watched);
+  if (block.watch) watch_means(block.watch, result->runs, result->watched);
   spent += block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return STATUS_OK;

@@ -64,28 +64,23 @@ Status study_planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *o
   return STATUS_OK;
 }
 
-/* Computes the centres relative to `middle`, away[to - from], and weight[to - from] = exp(-precision away^2 /
- * 2). */
-static void study_planar_mean_weigh_axis(const Axis *axis, double precision, double middle, double *away,
-                                         double *weight) {
-  for (int i = axis->from; i < axis->to; i++) {
-    const double x = axis->low + axis->step * (i + 0.5) - middle;
-    away[i - axis->from] = x, weight[i - axis->from] = special_exp(-0.5 * precision * x * x);
+/* Computes the mean over the cells of both axes, x first; `middle` if there is no mass. density[0] is the
+ * density at the cell (from, from), and density[stride] is one row further. */
+static void study_planar_mean_sum_cells(const Axis axis[2], double precision, const double middle[2],
+                                        const double *density, int stride, double mean[2]) {
+  double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0}; /* from `middle`, and its likelihood */
+  int cells[2];
+  for (int a = 0; a < 2; a++) {
+    cells[a] = axis[a].to - axis[a].from;
+    for (int i = 0; i < cells[a]; i++) {
+      const double x = axis[a].low + axis[a].step * (axis[a].from + i + 0.5) - middle[a];
+      away[a][i] = x, weight[a][i] = special_exp(-0.5 * precision * x * x);
+    }
   }
-}
-
-/* Computes the mean over the cells of x and y; `middle` if there is no mass. density[0] is the density at the
- * cell (from, from), and density[stride] is one row further. */
-static void study_planar_mean_sum_cells(const Axis *x, const Axis *y, double precision,
-                                        const double middle[2], const double *density, int stride,
-                                        double mean[2]) {
-  double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0};
-  study_planar_mean_weigh_axis(x, precision, middle[0], away[0], weight[0]);
-  study_planar_mean_weigh_axis(y, precision, middle[1], away[1], weight[1]);
-  for (int j = 0; j < y->to - y->from; j++) {
+  for (int j = 0; j < cells[1]; j++) {
     const double *row = density + j * stride;
     double mass = 0, first = 0;
-    for (int i = 0; i < x->to - x->from; i++) {
+    for (int i = 0; i < cells[0]; i++) {
       const double share = row[i] * weight[0][i];
       mass += share, first += share * away[0][i];
     }
@@ -113,7 +108,7 @@ void study_planar_mean(PlanarMean *self, double precision, const double vector[2
     const double low[2] = {middle[0] - reach, middle[1] - reach}, step = 2 * reach / LOCAL;
     for (int i = 0; i < 2; i++) axis[i] = (Axis){low[i], step, 0, LOCAL};
     study_planar_mean_fill_density(self->prior, LOCAL, low, (double[]){step, step}, self->local);
-    study_planar_mean_sum_cells(&axis[0], &axis[1], precision, middle, self->local, LOCAL, mean);
+    study_planar_mean_sum_cells(axis, precision, middle, self->local, LOCAL, mean);
     return;
   }
   for (int i = 0; i < 2; i++) {
@@ -122,8 +117,8 @@ void study_planar_mean(PlanarMean *self, double precision, const double vector[2
     axis[i] =
         (Axis){self->low[i], self->step[i], (int)fmin(fmax(from, 0), SIDE), (int)fmin(fmax(to + 1, 0), SIDE)};
   }
-  study_planar_mean_sum_cells(&axis[0], &axis[1], precision, middle,
-                              self->density + axis[1].from * SIDE + axis[0].from, SIDE, mean);
+  study_planar_mean_sum_cells(axis, precision, middle, self->density + axis[1].from * SIDE + axis[0].from,
+                              SIDE, mean);
 }
 
 /* ---- what the oracle believes */

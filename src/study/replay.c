@@ -22,160 +22,145 @@
 #include "study/estimates.h"
 #include "study/studies.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { IPS, SNIPS, DR, REPLAY, ESTIMATORS };
 
-/* The terms of an estimator, by event: numerator[n] and denominator[n], 0 for events that are not used. */
-typedef struct {
-  double *numerator, *denominator;
-} Terms;
+/* What is known of an event, 0 if it is not used; an estimator is the ratio of the sums of two of these. */
+enum {
+  USED, /* 1: the policy is frozen */
+  W,
+  W_R, /* w r */
+  PREDICTED, /* the term of dr */
+  SAME, /* 1: the learning policy chooses the same arm */
+  SAME_R, /* then r */
+  TERMS
+};
+
+static const struct {
+  int numerator, denominator;
+} ratios[ESTIMATORS] = {
+    [IPS] = {W_R, USED}, [SNIPS] = {W_R, W}, [DR] = {PREDICTED, USED}, [REPLAY] = {SAME_R, SAME}};
 
 /* One block of B runs in lockstep. */
 typedef struct {
-  const Study *study;
-  const Task *task;
-  const Prior *prior;
-  Tick tick;
-  Problem problem;
-  World world;
+  const TaskRun *run;
+  Play play; /* of the policy that is being valued */
+  double *curve[ESTIMATORS]; /* [B, points] each; NULL: not asked for */
   const EventLog *log;
-  Likelihood likelihood; /* what the policy believes */
-  History history;
-  Policy policy;
   int trained; /* events that a policy learns on before it is frozen */
-  int *arm; /* [B] */
-  double *phi, *reward; /* [d, B], [B] */
   double *probability; /* [B, K] */
   double *theta; /* [B, models, d], the ridge regression of rewards */
   int *events; /* [n], and square[d, d]: scratch of the regression */
   double *square;
-  Terms *terms; /* [ESTIMATORS, B] */
+  double *terms; /* [B, TERMS, n] */
   double *ess, *weight; /* [ESTIMATORS, B]: effective sample size; mean weight, NaN: there is none */
 } Block;
 
-static Terms *study_replay_terms(const Block *block, int estimator, int b) {
-  return &block->terms[estimator * block->task->runs + b];
-}
-
-static bool study_asks_for_estimator(const Block *block, int estimator) {
-  return study_measures(block->study, study_replay.curves[estimator].name);
+/* Returns a term of each event in run b. */
+static double *study_replay_term(const Block *block, int b, int term) {
+  return block->terms + ((size_t)b * TERMS + (size_t)term) * (size_t)block->log->rows;
 }
 
 static Status study_replay_block_create(Arena *memory, Block *block) {
-  const Task *task = block->task;
-  const Config *setting = block->study->file->settings[task->setting];
-  TRY(problem_create(setting, &block->problem));
-  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  block->log = problem_logged_events(&block->problem);
-  block->trained = (int)(config_real(setting, "train_fraction") * block->log->rows);
-  const size_t runs = (size_t)task->runs, d = (size_t)block->problem.d, arms = (size_t)block->problem.arms;
-  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward);
-  ALLOCATE(memory, block->phi, d * runs);
+  const Problem *problem = block->run->problem;
+  const EventLog *log = problem_logged_events(problem);
+  const size_t runs = (size_t)block->run->task->runs, d = (size_t)problem->d, arms = (size_t)problem->arms;
+  for (int c = 0; c < block->run->study->curve_count; c++)
+    block->curve[block->run->study->curves[c] - study_replay.curves] =
+        study_result_values(block->run->result, c, 0);
+  block->log = log;
+  block->trained = (int)(config_real(block->run->setting, "train_fraction") * log->rows);
   ALLOCATE(memory, block->probability, runs * arms);
   ALLOCATE(memory, block->theta, runs * arms * d);
-  ALLOCATE(memory, block->events, block->log->rows);
+  ALLOCATE(memory, block->events, log->rows);
   ALLOCATE(memory, block->square, d * d);
-  ALLOCATE_ARRAYS(memory, ESTIMATORS * runs, block->terms, block->ess, block->weight);
-  for (int i = 0; i < ESTIMATORS; i++)
-    for (size_t b = 0; b < runs && study_asks_for_estimator(block, i); b++) {
-      Terms *terms = study_replay_terms(block, i, (int)b);
-      ALLOCATE_ARRAYS(memory, block->log->rows, terms->numerator, terms->denominator);
-    }
+  ALLOCATE(memory, block->terms, runs * TERMS * (size_t)log->rows);
+  ALLOCATE_ARRAYS(memory, ESTIMATORS * runs, block->ess, block->weight);
   return STATUS_OK;
 }
 
-/* Creates the policy from scratch, before it has learned anything, in place of the one before it. */
+static void study_replay_block_destroy(Block *block) { study_play_destroy(&block->play); }
+
+/* Creates the policy before it has learned anything, in place of the one before it. */
 static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
-  const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
-  const PolicyMethod method = policy_named(chosen->name);
-  policy_destroy(&block->policy);
-  block->policy = (Policy){0};
-  block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  PolicySetup setup =
-      study_policy_setup(block->study, block->task, &block->problem, block->prior, block->tick);
-  setup.likelihood = &block->likelihood, setup.weighs = weighs;
-  return policy_begin(memory, &method, &setup, &block->history, &block->policy);
+  study_play_destroy(&block->play);
+  block->play = (Play){0};
+  return study_play_create(memory, block->run, weighs, &block->play);
 }
 
 /* Returns the current event of run b. */
 static int study_replay_event_of_run(const Block *block, int b) {
-  return problem_logged_event(&block->problem, block->task->first_run + (uint32_t)b, block->world.round);
+  const World *world = &block->play.world;
+  return problem_logged_event(block->run->problem, world->first_run + (uint32_t)b, world->round);
 }
 
 static Status study_replay_tick(const Block *block, int k) {
-  if (core_tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
+  if (core_tick_goes_on(block->run->tick, (double)k / block->log->rows)) return STATUS_OK;
   return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
 }
 
 /* Learns from the current events, number k of each run, except in runs whose arm[B] is negative; stops if the
  * tick says so. */
-static Status study_replay_learn(Block *block, int k, int64_t *fallbacks) {
-  const int runs = block->task->runs, d = block->problem.d;
+static Status study_replay_learn(Block *block, int k) {
+  Play *play = &block->play;
+  const int runs = play->world.runs, d = block->log->d;
   for (int b = 0; b < runs; b++) {
     const int event = study_replay_event_of_run(block, b);
     const double *x = logged_features(block->log, event, block->log->arm[event]);
-    const bool met = block->arm[b] >= 0;
-    block->reward[b] = met ? block->log->reward[event] : 0;
-    for (int i = 0; i < d; i++) block->phi[i * runs + b] = met ? x[i] : 0;
+    const bool met = play->arm[b] >= 0;
+    play->reward[b] = met ? block->log->reward[event] : 0;
+    for (int i = 0; i < d; i++) play->phi[i * runs + b] = met ? x[i] : 0;
   }
-  history_record(&block->history, block->arm, block->phi, block->reward);
-  policy_observe(&block->policy, &block->history, fallbacks);
+  history_record(&play->history, play->arm, play->phi, play->reward);
+  policy_observe(&play->policy, &play->history, block->run->result->fallbacks);
   return study_replay_tick(block, k);
 }
 
 /* Shows the policy the first events, and fits the regression of rewards to them. */
-static Status study_replay_train(Block *block, int64_t *fallbacks) {
-  const int runs = block->task->runs;
+static Status study_replay_train(Block *block) {
+  const EventLog *log = block->log;
+  World *world = &block->play.world;
   for (int k = 1; k <= block->trained; k++) {
-    world_advance(&block->world, (uint32_t)k);
-    for (int b = 0; b < runs; b++) block->arm[b] = block->log->arm[study_replay_event_of_run(block, b)];
-    TRY(study_replay_learn(block, k, fallbacks));
+    world_advance(world, (uint32_t)k);
+    for (int b = 0; b < world->runs; b++) block->play.arm[b] = log->arm[study_replay_event_of_run(block, b)];
+    TRY(study_replay_learn(block, k));
   }
-  for (int b = 0; b < runs && study_asks_for_estimator(block, DR); b++) {
+  for (int b = 0; b < world->runs && block->curve[DR]; b++) {
     for (int k = 0; k < block->trained; k++)
       block->events[k] =
-          problem_logged_event(&block->problem, block->task->first_run + (uint32_t)b, (uint32_t)k + 1);
-    problem_logged_ridge(block->log, block->trained, block->events, block->square,
-                         block->theta + (size_t)b * (size_t)block->problem.arms * (size_t)block->problem.d);
+          problem_logged_event(block->run->problem, world->first_run + (uint32_t)b, (uint32_t)k + 1);
+    problem_logged_ridge(log, block->trained, block->events, block->square,
+                         block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d);
   }
   return STATUS_OK;
 }
 
-/* Stores the terms of an event for an estimator, if that is asked for. */
-static void study_replay_put_terms(const Block *block, int estimator, int b, int event, double numerator,
-                                   double denominator) {
-  const Terms *terms = study_replay_terms(block, estimator, b);
-  if (!terms->numerator) return;
-  terms->numerator[event] = numerator, terms->denominator[event] = denominator;
-}
-
 /* Computes the terms of the frozen policy from the events that it did not learn on. */
-static Status study_value_frozen_policy(Arena *memory, Block *block, int64_t *fallbacks) {
+static Status study_value_frozen_policy(Arena *memory, Block *block) {
   const EventLog *log = block->log;
-  const int runs = block->task->runs, arms = block->problem.arms;
+  Play *play = &block->play;
+  const int runs = block->run->task->runs, arms = log->arms;
   double *total, *squares; /* [B]: the sums of w and w^2 */
   ALLOCATE_ARRAYS(memory, runs, total, squares);
   TRY(study_replay_begin(memory, true, block));
-  TRY(study_replay_train(block, fallbacks));
+  TRY(study_replay_train(block));
   for (int k = block->trained + 1; k <= log->rows; k++) {
-    world_advance(&block->world, (uint32_t)k);
-    TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, block->arm,
-                     fallbacks));
+    world_advance(&play->world, (uint32_t)k);
+    TRY(policy_weigh(&play->policy, &play->world, &play->history, block->probability, play->arm,
+                     block->run->result->fallbacks));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b), a = log->arm[event];
       const double *pi = block->probability + b * arms,
-                   *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
+                   *theta = block->theta + (size_t)b * (size_t)arms * (size_t)log->d;
       const double r = log->reward[event], w = pi[a] / log->propensity[event];
-      study_replay_put_terms(block, IPS, b, event, w * r, 1);
-      study_replay_put_terms(block, SNIPS, b, event, w * r, w);
-      if (study_asks_for_estimator(block, DR)) {
+      study_replay_term(block, b, USED)[event] = 1;
+      study_replay_term(block, b, W)[event] = w;
+      study_replay_term(block, b, W_R)[event] = w * r;
+      if (block->curve[DR]) {
         double predicted = 0; /* sum_k pi(k | x) q_k(x) */
         for (int i = 0; i < arms; i++)
           if (pi[i] > 0) predicted += pi[i] * problem_logged_predict(log, theta, event, i);
-        study_replay_put_terms(block, DR, b, event,
-                               predicted + w * (r - problem_logged_predict(log, theta, event, a)), 1);
+        study_replay_term(block, b, PREDICTED)[event] =
+            predicted + w * (r - problem_logged_predict(log, theta, event, a));
       }
       total[b] += w, squares[b] += w * w;
     }
@@ -190,73 +175,65 @@ static Status study_value_frozen_policy(Arena *memory, Block *block, int64_t *fa
 }
 
 /* Computes the terms of the policy as it learns, from the events whose arm it chooses too. */
-static Status study_value_learning_policy(Arena *memory, Block *block, int64_t *fallbacks) {
-  const int runs = block->task->runs, rows = block->log->rows;
+static Status study_value_learning_policy(Arena *memory, Block *block) {
+  const int runs = block->run->task->runs, rows = block->log->rows;
+  Play *play = &block->play;
   TRY(study_replay_begin(memory, false, block));
   for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
-    world_advance(&block->world, (uint32_t)k);
-    TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, fallbacks));
+    world_advance(&play->world, (uint32_t)k);
+    TRY(policy_choose(&play->policy, &play->world, &play->history, play->arm, block->run->result->fallbacks));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b);
-      const bool same = block->arm[b] == block->log->arm[event];
-      study_replay_put_terms(block, REPLAY, b, event, same * block->log->reward[event], same);
+      const bool same = play->arm[b] == block->log->arm[event];
+      study_replay_term(block, b, SAME)[event] = same;
+      study_replay_term(block, b, SAME_R)[event] = same * block->log->reward[event];
       block->ess[REPLAY * runs + b] += same;
-      if (!same) block->arm[b] = -1;
+      if (!same) play->arm[b] = -1;
     }
-    TRY(study_replay_learn(block, k, fallbacks));
+    TRY(study_replay_learn(block, k));
   }
   return STATUS_OK;
 }
 
 /* Computes the curves of all runs, first from all events and then from bootstrap samples: count[n] says how
  * often a sample has each event. */
-static Status study_replay_summarise_runs(Arena *memory, const Block *block, TaskResult *result) {
-  const int n = block->log->rows, runs = block->task->runs;
+static Status study_replay_summarise_runs(Arena *memory, const Block *block) {
+  const TaskResult *result = block->run->result;
+  const int n = block->log->rows, runs = result->runs;
   double *count;
   ALLOCATE(memory, count, n);
   for (int s = -1; s < ESTIMATES_RESAMPLES; s++) {
-    Rng rng = {.key = rng_subkey(rng_key(block->study->seed, RNG_EVENTS), RNG_PICK), .run = (uint32_t)s};
+    Rng rng = {.key = rng_subkey(rng_key(block->run->study->seed, RNG_EVENTS), RNG_PICK), .run = (uint32_t)s};
     for (int e = 0; e < n; e++) count[e] = s < 0;
     for (int e = 0; e < n && s >= 0; e++) count[rng_index(&rng, (uint64_t)n)]++;
-    for (int i = 0, c = 0; i < ESTIMATORS; i++) {
-      if (!study_asks_for_estimator(block, i)) continue;
-      for (int b = 0; b < runs; b++) {
-        const Terms *terms = study_replay_terms(block, i, b);
-        double numerator = 0, denominator = 0, *curve = study_result_values(result, c, b);
-        for (int e = 0; e < n; e++)
-          numerator += count[e] * terms->numerator[e], denominator += count[e] * terms->denominator[e];
+    for (int i = 0; i < ESTIMATORS; i++)
+      for (int b = 0; b < runs && block->curve[i]; b++) {
+        const double *above = study_replay_term(block, b, ratios[i].numerator),
+                     *below = study_replay_term(block, b, ratios[i].denominator);
+        double numerator = 0, denominator = 0, *curve = block->curve[i] + b * result->points;
+        for (int e = 0; e < n; e++) numerator += count[e] * above[e], denominator += count[e] * below[e];
         curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
         curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
             denominator > 0 ? numerator / denominator : NAN; /* NaN: no event contributes */
       }
-      c++;
-    }
   }
   return STATUS_OK;
 }
 
-static void study_replay_block_destroy(Block *block) {
-  policy_destroy(&block->policy);
-  world_destroy(&block->world);
-  problem_destroy(&block->problem);
-}
-
-static Status study_replay_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                               TaskResult *result) {
+static Status study_replay_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, study_replay_block_destroy);
-  block.study = study, block.task = task, block.prior = prior, block.tick = tick;
+  block.run = run;
   TRY(study_replay_block_create(&memory, &block));
   const double start = clock_cpu();
-  if (study_asks_for_estimator(&block, IPS) || study_asks_for_estimator(&block, SNIPS) ||
-      study_asks_for_estimator(&block, DR))
-    TRY(study_value_frozen_policy(&memory, &block, result->fallbacks));
-  if (study_asks_for_estimator(&block, REPLAY))
-    TRY(study_value_learning_policy(&memory, &block, result->fallbacks));
-  for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
-  return study_replay_summarise_runs(&memory, &block, result);
+  if (block.curve[IPS] || block.curve[SNIPS] || block.curve[DR])
+    TRY(study_value_frozen_policy(&memory, &block));
+  if (block.curve[REPLAY]) TRY(study_value_learning_policy(&memory, &block));
+  const double spent = clock_cpu() - start;
+  for (int b = 0; b < run->result->runs; b++) run->result->seconds[b] = spent / run->result->runs;
+  return study_replay_summarise_runs(&memory, &block);
 }
 
 static Status study_replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {
@@ -296,18 +273,15 @@ static double study_replay_cost(const Study *study, const Task *task) {
   return task->runs * sum;
 }
 
-static const StudyCurve curves[] = {
-    [IPS] = {.name = "ips", .long_name = "inverse propensity scoring", .metric = "ips", .unpublished = true},
-    [SNIPS] = {.name = "snips",
-               .long_name = "self-normalised inverse propensity scoring",
-               .metric = "snips",
-               .unpublished = true},
-    [DR] = {.name = "dr", .long_name = "doubly robust", .metric = "dr", .unpublished = true},
-    [REPLAY] = {.name = "replay",
-                .long_name = "events whose arm the policy also takes",
-                .metric = "replay",
-                .unpublished = true},
-    [ESTIMATORS] = {.name = NULL}};
+#define ESTIMATOR(word, text)                                                                                \
+  { .name = word, .long_name = text, .metric = word, .unpublished = true }
+static const StudyCurve curves[] = {[IPS] = ESTIMATOR("ips", "inverse propensity scoring"),
+                                    [SNIPS] =
+                                        ESTIMATOR("snips", "self-normalised inverse propensity scoring"),
+                                    [DR] = ESTIMATOR("dr", "doubly robust"),
+                                    [REPLAY] = ESTIMATOR("replay", "events whose arm the policy also takes"),
+                                    [ESTIMATORS] = {.name = NULL}};
+#undef ESTIMATOR
 
 const StudyOps study_replay = {.name = "replay",
                                .summary = "value of a policy from a log of events, with an interval",

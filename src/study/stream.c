@@ -11,87 +11,61 @@
 #include "model/prior/prior_online.h"
 #include "study/study.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { TOGETHER = 64 /* bandits that advance together, at most */, COMPONENTS = 16, WORLDS = 2 };
 
 typedef struct {
-  const Study *study;
-  const Task *task;
-  const Config *setting;
-  const ConfigPolicy *chosen;
-  PolicyMethod method;
-  Tick tick;
-  Problem problem[WORLDS]; /* before and after the switch */
-  Likelihood likelihood; /* what the policy believes */
-  Belief belief;
-  Prior known[WORLDS]; /* ops NULL: the sampler does not use it, or it is not known */
+  const TaskRun *run;
+  Problem second; /* after the switch, if there is one */
+  const Problem *problem[WORLDS]; /* before and after it */
+  const Prior *known[WORLDS]; /* NULL: the sampler does not use it, or it is not known */
   int tasks, switch_at, every;
+  uint32_t stream; /* the one that is played */
+  int64_t *fallbacks; /* in it */
   double done, total; /* number of bandits played, and of all in the task */
 } Streams;
-
-/* Bandits first .. first + count - 1 of a stream, in one world under one prior. */
-typedef struct {
-  uint32_t stream;
-  int first, count;
-} Stretch;
 
 static int study_stream_world_of_bandit(const Streams *self, int bandit) {
   return self->switch_at > 0 && bandit >= self->switch_at;
 }
 
-/* The state of a stretch; lanes are bandits. */
-typedef struct {
-  World world;
-  History history;
-  Policy policy;
-  int *arm; /* [count] */
-  int64_t *fallbacks; /* [count] */
-  double *phi, *reward, *regret, *x; /* [d, count], [count], [count], [d] */
-} Bandits;
-
-static void study_stream_bandits_destroy(Bandits *self) {
-  policy_destroy(&self->policy);
-  world_destroy(&self->world);
-}
-
-/* Plays a stretch: regret[count]. The learner, which may be NULL, is shown what the policy sees. */
-static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *prior, Online *learner,
-                                        double *regret, int64_t *fallbacks) {
+/* Plays bandits first .. first + count - 1, in one world, as the runs of a task: regret[count]. The learner,
+ * which may be NULL, is shown what the policy sees. */
+static Status study_stream_play_stretch(Streams *self, int first, int count, const Prior *prior,
+                                        Online *learner, double *regret) {
   SCRATCH_ARENA(memory);
-  SCOPED(Bandits, now, study_stream_bandits_destroy);
-  const double discount = policy_discount(self->chosen->options);
+  SCOPED(Play, now, study_play_destroy);
+  const double discount = policy_discount(self->run->policy->options);
   const int base = learner ? learner->logs.tasks : 0;
-  const Problem *problem = &self->problem[study_stream_world_of_bandit(self, at.first)];
-  const Task bandits = {.policy = self->task->policy,
-                        .first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first,
-                        .runs = at.count};
-  PolicySetup setup = study_policy_setup(self->study, &bandits, problem, prior, self->tick);
-  setup.likelihood = &self->likelihood;
-  ALLOCATE_ARRAYS(&memory, at.count, now.arm, now.fallbacks, now.reward, now.regret);
-  ALLOCATE(&memory, now.phi, problem->d * at.count);
-  ALLOCATE(&memory, now.x, problem->d);
-  TRY(world_create(problem, self->task->replicate, bandits.first_run, at.count, &now.world));
-  TRY(policy_begin(&memory, &self->method, &setup, &now.history, &now.policy));
-  memset(regret, 0, (size_t)at.count * sizeof *regret);
-  for (int k = 1; k <= self->problem->rounds; k++) {
+  const Task bandits = {.policy = self->run->task->policy,
+                        .replicate = self->run->task->replicate,
+                        .first_run = self->stream * (uint32_t)self->tasks + (uint32_t)first,
+                        .runs = count};
+  TaskRun run = *self->run;
+  run.task = &bandits, run.prior = prior;
+  run.problem = self->problem[study_stream_world_of_bandit(self, first)];
+  int64_t *own; /* [count], fallbacks */
+  double *x; /* [d] */
+  ALLOCATE(&memory, own, count);
+  ALLOCATE(&memory, x, run.problem->d);
+  TRY(study_play_create(&memory, &run, false, &now));
+  memset(regret, 0, (size_t)count * sizeof *regret);
+  for (int k = 1; k <= run.problem->rounds; k++) {
     world_advance(&now.world, (uint32_t)k);
-    TRY(policy_choose(&now.policy, &now.world, &now.history, now.arm, now.fallbacks));
+    TRY(policy_choose(&now.policy, &now.world, &now.history, now.arm, own));
     world_play(&now.world, now.arm, now.phi, now.reward, now.regret);
     if (discount < 1) history_discount(&now.history, discount);
     history_record(&now.history, now.arm, now.phi, now.reward);
-    policy_observe(&now.policy, &now.history, now.fallbacks);
-    for (int b = 0; b < at.count; b++) regret[b] += now.regret[b];
-    for (int b = 0; b < at.count && learner; b++) { /* the bandits are its tasks from `base` on */
-      for (int i = 0; i < learner->logs.d; i++) now.x[i] = now.phi[i * at.count + b];
-      TRY(logs_add(&learner->logs, base + b, now.x, now.reward[b]));
+    policy_observe(&now.policy, &now.history, own);
+    for (int b = 0; b < count; b++) regret[b] += now.regret[b];
+    for (int b = 0; b < count && learner; b++) { /* the bandits are its tasks from `base` on */
+      for (int i = 0; i < learner->logs.d; i++) x[i] = now.phi[i * count + b];
+      TRY(logs_add(&learner->logs, base + b, x, now.reward[b]));
     }
-    if (!core_tick_goes_on(self->tick, self->done / self->total))
-      return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", at.first + 1, self->tasks);
+    if (!core_tick_goes_on(run.tick, self->done / self->total))
+      return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", first + 1, self->tasks);
   }
-  self->done += at.count;
-  for (int b = 0; b < at.count; b++) *fallbacks += now.fallbacks[b];
+  self->done += count;
+  for (int b = 0; b < count; b++) *self->fallbacks += own[b];
   return STATUS_OK;
 }
 
@@ -105,14 +79,12 @@ static int study_stream_stretch_length(const Streams *self, int first, int every
 }
 
 /* Plays a stream under the prior of each world: regret[tasks], NaN if the prior is NULL. */
-static Status study_stream_play_fixed(Streams *self, uint32_t stream, const Prior *const prior[WORLDS],
-                                      double *regret, int64_t *fallbacks) {
+static Status study_stream_play_fixed(Streams *self, const Prior *const prior[WORLDS], double *regret) {
   for (int j = 0, count; j < self->tasks; j += count) {
     const Prior *own = prior[study_stream_world_of_bandit(self, j)];
     count = study_stream_stretch_length(self, j, 0);
     for (int b = 0; b < count && !own; b++) regret[j + b] = NAN;
-    if (own)
-      TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
+    if (own) TRY(study_stream_play_stretch(self, j, count, own, NULL, regret + j));
   }
   return STATUS_OK;
 }
@@ -142,36 +114,37 @@ static Status study_stream_learn_pooled(const Online *learner) {
 }
 
 /* Plays a stream whose prior is learned along the way, starting with N(0, I) or N(0, 4 I). */
-static Status study_stream_play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
+static Status study_stream_play_learning(Streams *self, double *regret) {
   SCRATCH_ARENA(memory);
   Online learner;
   Mixture start, one;
-  const int d = self->problem->d, most = config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1;
-  const bool never = config_is(self->setting, "stream.learn", "none"),
-             pooled = config_is(self->setting, "stream.learn", "pooled");
+  const Config *setting = self->run->setting;
+  const int d = self->run->problem->d, most = config_is(setting, "stream.learn", "mixture") ? COMPONENTS : 1;
+  const bool never = config_is(setting, "stream.learn", "none"),
+             pooled = config_is(setting, "stream.learn", "pooled"),
+             single = self->run->method.sampler->needs & NEEDS_GAUSSIAN;
   TRY(mixture_create(&memory, d, 1, &start));
   start.weight[0] = 1;
   for (int i = 0; i < d; i++)
-    start.covariance[i * (d + 1)] = config_is(self->setting, "stream.start", "wide") ? 4 : 1;
-  TRY(prior_online_create(&memory, &start, most, &self->likelihood,
-                          rng_key(self->study->seed, RNG_MIXTURE_START), stream, &learner));
+    start.covariance[i * (d + 1)] = config_is(setting, "stream.start", "wide") ? 4 : 1;
+  TRY(prior_online_create(&memory, &start, most, &self->run->belief.likelihood,
+                          rng_key(self->run->study->seed, RNG_MIXTURE_START), self->stream, &learner));
   learner.in_order = true;
   for (int j = 0, count; j < self->tasks; j += count) {
     SCRATCH_ARENA(scratch);
     const Mixture *learned = &learner.now;
     Prior prior;
     count = study_stream_stretch_length(self, j, self->every);
-    if (self->method.sampler->needs & NEEDS_GAUSSIAN) { /* a single one, with the moments of the mixture */
+    if (single) { /* with the moments of the mixture */
       TRY(mixture_create(&scratch, d, 1, &one));
       one.weight[0] = 1;
       mixture_moments(learned, one.mean, one.covariance);
       TRY(mixture_prepare(&one));
       learned = &one;
     }
-    TRY(prior_from_mixture(&scratch, learned, &self->belief.fit, &prior));
-    prior.guard = self->belief.guard;
-    TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner,
-                                  regret + j, fallbacks));
+    TRY(prior_from_mixture(&scratch, learned, &self->run->belief.fit, &prior));
+    prior.guard = self->run->belief.guard;
+    TRY(study_stream_play_stretch(self, j, count, &prior, never ? NULL : &learner, regret + j));
     if (!never && (j + count) % self->every == 0)
       TRY(pooled ? study_stream_learn_pooled(&learner) : prior_online_learn(&learner));
   }
@@ -186,58 +159,48 @@ static Status study_stream_create_second(const Config *setting, Problem *out) {
                               config_real(setting, "prior.test_fraction"), out->seed, &out->theta);
 }
 
-static Status study_streams_create(Arena *memory, const Study *study, const Task *task, Tick tick,
-                                   Streams *self) {
-  self->study = study, self->task = task, self->tick = tick;
-  self->setting = study->file->settings[task->setting];
-  self->chosen = &study->file->policies[task->policy];
-  self->tasks = (int)config_int(self->setting, "stream.tasks");
-  self->switch_at = (int)config_int(self->setting, "stream.switch_at");
-  self->every = (int)config_int(self->setting, "stream.every");
-  self->total = 2.0 * self->tasks * task->runs;
-  self->method = policy_named(self->chosen->name);
-  TRY(problem_create(self->setting, &self->problem[0]));
-  if (self->switch_at > 0) TRY(study_stream_create_second(self->setting, &self->problem[1]));
-  TRY(study_belief_create(self->setting, self->chosen, &self->problem[0], task->replicate, &self->belief));
-  self->likelihood = policy_likelihood(&self->method, self->chosen->options, &self->problem[0]);
+static Status study_streams_create(Arena *memory, Streams *self) {
+  const TaskRun *run = self->run;
+  const SamplerOps *sampler = run->method.sampler;
+  self->tasks = (int)config_int(run->setting, "stream.tasks");
+  self->switch_at = (int)config_int(run->setting, "stream.switch_at");
+  self->every = (int)config_int(run->setting, "stream.every");
+  self->total = 2.0 * self->tasks * run->task->runs;
+  self->problem[0] = run->problem, self->problem[1] = &self->second;
+  if (self->switch_at > 0) TRY(study_stream_create_second(run->setting, &self->second));
   for (int w = 0; w <= (self->switch_at > 0); w++) {
     /* the known prior of the world, if there is one and the sampler can run with it */
     char sentence[512];
-    if (!self->method.sampler || !self->method.default_prior || likelihood_has_network(&self->likelihood) ||
-        !problem_has_exact_prior(&self->problem[w]))
+    Prior *known;
+    if (!sampler || !run->method.default_prior || likelihood_has_network(&run->belief.likelihood) ||
+        !problem_has_exact_prior(self->problem[w]))
       continue;
-    TRY(problem_exact_prior(memory, &self->problem[w], &self->belief.fit, &self->known[w]));
-    if (sampler_misfit(self->method.sampler, &self->known[w], &self->likelihood, sizeof sentence, sentence))
-      self->known[w] = (Prior){0};
+    ALLOCATE(memory, known, 1);
+    TRY(problem_exact_prior(memory, self->problem[w], &run->belief.fit, known));
+    if (!sampler_misfit(sampler, known, &run->belief.likelihood, sizeof sentence, sentence))
+      self->known[w] = known;
   }
   return STATUS_OK;
 }
 
-static void study_streams_destroy(Streams *self) {
-  for (int w = 0; w < WORLDS; w++) problem_destroy(&self->problem[w]);
-}
+static void study_streams_destroy(Streams *self) { problem_destroy(&self->second); }
 
-static bool study_stream_prior_is_learned(const Study *study, int setting, int policy) {
-  return study->work[setting * study->file->policy_count + policy].learns;
-}
-
-static Status study_stream_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                               TaskResult *result) {
+static Status study_stream_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
   SCOPED(Streams, self, study_streams_destroy);
-  TRY(study_streams_create(&memory, study, task, tick, &self));
-  const Prior *const fixed[WORLDS] = {prior, prior};
-  const Prior *const known[WORLDS] = {self.known[0].ops ? &self.known[0] : NULL,
-                                      self.known[1].ops ? &self.known[1] : NULL};
-  const bool learns = study_stream_prior_is_learned(study, task->setting, task->policy);
+  const Task *task = run->task;
+  TaskResult *result = run->result;
+  self.run = run;
+  TRY(study_streams_create(&memory, &self));
+  const Prior *const fixed[WORLDS] = {run->prior, run->prior};
   for (int b = 0; b < task->runs; b++) {
-    const uint32_t stream = task->first_run + (uint32_t)b;
     double *own = study_result_values(result, 0, b), *beside = study_result_values(result, 1, b);
     const double start = clock_cpu();
-    TRY(learns ? study_stream_play_learning(&self, stream, own, &result->fallbacks[b])
-               : study_stream_play_fixed(&self, stream, fixed, own, &result->fallbacks[b]));
+    self.stream = task->first_run + (uint32_t)b, self.fallbacks = &result->fallbacks[b];
+    TRY(study_work(run->study, task).learns ? study_stream_play_learning(&self, own)
+                                            : study_stream_play_fixed(&self, fixed, own));
     result->seconds[b] = clock_cpu() - start;
-    TRY(study_stream_play_fixed(&self, stream, known, beside, &result->fallbacks[b]));
+    TRY(study_stream_play_fixed(&self, self.known, beside));
   }
   return STATUS_OK;
 }
@@ -281,7 +244,7 @@ static double study_stream_cost(const Study *study, const Task *task) {
   work.sampler.rows = rounds / 2;
   work.sampler.runs = fmin(tasks, TOGETHER);
   double sum = rounds * (policy_cost(&method, &work) + study_world_cost(&work)), learning = 0;
-  if (study_stream_prior_is_learned(study, task->setting, task->policy)) {
+  if (work.learns) {
     const double rows = work.sampler.conjugate ? 0 : rounds;
     const double every = (double)config_int(setting, "stream.every");
     work.sampler.runs = fmin(every, TOGETHER);

@@ -2,9 +2,6 @@
 
 #include "study/studies.h"
 
-#include <math.h>
-#include <string.h>
-
 static const StudyOps *const registry[] = {
 #define STUDY_ENTRY(name) &study_##name,
     STUDY_LIST(STUDY_ENTRY)
@@ -99,9 +96,8 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
     return status_set(STATUS_INPUT,
                       "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
-  TRY(study_belief_check(&belief, method.sampler, problem));
   work->learns = belief.learns;
-  return study_belief_work(&belief, problem, &work->sampler);
+  return study_belief_check(&belief, method.sampler, problem, &work->sampler);
 }
 
 Status study_ready(const Study *study, Tick tick) {
@@ -308,16 +304,6 @@ Status study_run_large(const Study *study, const StudyLarge *large, int count, c
   return outcome;
 }
 
-static Status study_task_prior(Arena *memory, const Study *study, const Task *task, const char *directory,
-                               Prior *out) {
-  const Config *setting = study->file->settings[task->setting];
-  SCOPED(Problem, problem, problem_destroy);
-  Belief belief;
-  TRY(problem_create(setting, &problem));
-  TRY(study_belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief));
-  return study_belief_prior(memory, &belief, &problem, directory, out);
-}
-
 Status study_result_fail(const Study *study, const char *message, TaskResult *result) {
   result->has_shared = false;
   study_result_clear(study, result);
@@ -326,26 +312,58 @@ Status study_result_fail(const Study *study, const char *message, TaskResult *re
   return STATUS_OK;
 }
 
+Status study_task_run_create(const Study *study, const Task *task, const char *directory, TaskRun *out) {
+  const Config *setting = study->file->settings[task->setting];
+  const ConfigPolicy *policy = &study->file->policies[task->policy];
+  *out = (TaskRun){.study = study, .task = task, .setting = setting, .policy = policy};
+  out->method = policy_named(policy->name);
+  TRY(problem_create(setting, &out->own_problem));
+  out->problem = &out->own_problem, out->prior = &out->own_prior;
+  TRY(study_belief_create(setting, policy, out->problem, task->replicate, &out->belief));
+  if (!directory) return STATUS_OK;
+  return study_belief_prior(&out->memory, &out->belief, out->problem, directory, &out->own_prior);
+}
+
+void study_task_run_destroy(TaskRun *run) {
+  problem_destroy(&run->own_problem);
+  arena_free(&run->memory);
+}
+
 Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result) {
-  SCRATCH_ARENA(memory);
-  Prior prior;
+  SCOPED(TaskRun, run, study_task_run_destroy);
   study_result_clear(study, result);
-  Status status = study_task_prior(&memory, study, task, directory, &prior);
-  if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
+  Status status = study_task_run_create(study, task, directory, &run);
+  run.tick = tick, run.result = result;
+  if (status == STATUS_OK) status = study->ops->run(&run);
   return study_result_conclude(study, status, result);
 }
 
-PolicySetup study_policy_setup(const Study *study, const Task *task, const Problem *problem,
-                               const Prior *prior, Tick tick) {
-  return (PolicySetup){.prior = prior,
-                       .likelihood = &problem->likelihood,
-                       .problem = problem,
-                       .options = study->file->policies[task->policy].options,
-                       .seed = study->seed,
-                       .first_run = task->first_run,
-                       .runs = task->runs,
-                       .tick = tick};
+PolicySetup study_policy_setup(const TaskRun *run) {
+  return (PolicySetup){.prior = run->prior,
+                       .likelihood = &run->belief.likelihood,
+                       .problem = run->problem,
+                       .options = run->policy->options,
+                       .seed = run->study->seed,
+                       .first_run = run->task->first_run,
+                       .runs = run->task->runs,
+                       .tick = run->tick};
+}
+
+Status study_play_create(Arena *memory, const TaskRun *run, bool weighs, Play *out) {
+  const Task *task = run->task;
+  PolicySetup setup = study_policy_setup(run);
+  setup.weighs = weighs;
+  TRY(world_create(run->problem, task->replicate, task->first_run, task->runs, &out->world));
+  TRY(policy_begin(memory, &run->method, &setup, &out->history, &out->policy));
+  ALLOCATE_ARRAYS(memory, task->runs, out->arm, out->reward, out->regret);
+  ALLOCATE(memory, out->phi, run->problem->d * task->runs);
+  return STATUS_OK;
+}
+
+void study_play_destroy(Play *play) {
+  policy_destroy(&play->policy);
+  world_destroy(&play->world);
 }
 
 PolicyWork study_work(const Study *study, const Task *task) {

@@ -6,6 +6,9 @@
 #include "study/study_belief.h"
 #include "study/study_runs.h"
 
+#include <math.h>
+#include <string.h>
+
 typedef struct Study Study;
 
 /* One block of runs of one policy in one setting. */
@@ -49,6 +52,24 @@ typedef struct {
   bool unpublished; /* not in the results, but used for what is made from finished tasks; last in the list */
 } StudyCurve;
 
+/* A task that is run: its parts, and what they are run with. */
+typedef struct {
+  const Study *study;
+  const Task *task;
+  const Config *setting;
+  const ConfigPolicy *policy;
+  PolicyMethod method;
+  const Problem *problem; /* of the setting */
+  Belief belief; /* of the policy; its likelihood is set for any policy */
+  const Prior *prior;
+  Tick tick;
+  TaskResult *result; /* allocated; with has_shared it has the shared curves already */
+  /* Private. */
+  Arena memory;
+  Problem own_problem;
+  Prior own_prior;
+} TaskRun;
+
 /* The quantiles of a curve with tails. */
 enum { STUDY_QUANTILES = 5 };
 extern const double study_quantiles[STUDY_QUANTILES];
@@ -78,9 +99,8 @@ typedef struct {
   /* OPTIONAL. The same for a round of one run, for the curves that all policies share: the tasks of the first
    * policy are assumed to measure them. */
   double (*shared_cost)(const Study *study, const Config *setting, const Problem *problem);
-  /* Run one task into `result`, which is allocated and, with has_shared, has the shared curves already.
-   * Errors belong to the task alone. */
-  Status (*run)(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result);
+  /* Runs one task into its result. Errors belong to the task alone. */
+  Status (*run)(const TaskRun *run);
   /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study; and running
    * the tasks of one block of a large setting, one per policy. The latter is collective: all ranks get the
    * same results. The matrices of a run serve all policies. Errors belong to these tasks. */
@@ -148,9 +168,28 @@ const char *study_metric_name(int index);
 const char *study_estimator_name(int index);
 /* Returns whether the study's key `metrics`, or `estimators` if it has those, lists this word. */
 bool study_measures(const Study *study, const char *metric);
-/* Returns the setup of a task's policy under this prior, with the likelihood of the problem. */
-PolicySetup study_policy_setup(const Study *study, const Task *task, const Problem *problem,
-                               const Prior *prior, Tick tick);
+/* Creates a task that is to be run, but for its tick and result. The prior is made from `directory`, where
+ * fitted priors are cached; NULL: the caller sets it. *out must stay where it is; the caller must call
+ * study_task_run_destroy, also after an error. */
+Status study_task_run_create(const Study *study, const Task *task, const char *directory, TaskRun *out);
+void study_task_run_destroy(TaskRun *run);
+/* Returns the setup of the task's policy, which refers to `run`. */
+PolicySetup study_policy_setup(const TaskRun *run);
+
+/* A policy in the world of a task: one block of B runs in lockstep. */
+typedef struct {
+  World world;
+  History history;
+  Policy policy;
+  int *arm; /* [B], taken in the current round */
+  double *phi, *reward, *regret; /* [d, B], [B], [B], of these arms */
+} Play;
+
+/* Creates the play of a task before its first round; `weighs`: policy_weigh will be called. `run` must
+ * outlive it. The caller must call study_play_destroy, also after an error. */
+Status study_play_create(Arena *memory, const TaskRun *run, bool weighs, Play *out);
+void study_play_destroy(Play *play);
+
 /* Returns what the cost of a policy in a setting depends on, for the runs of a task; the kind of study fills
  * in the history and draws. Not for a large setting. */
 PolicyWork study_work(const Study *study, const Task *task);
@@ -179,8 +218,8 @@ bool study_task_is_large(const Study *study, const Task *task);
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                        TaskResult *results);
 
-/* Runs a task: makes its prior from `directory` (where fitted priors are cached), and calls the study's own
- * `run`, which measures what the result does not have yet. A task that raises an error gives RUN_FAILED, NaN
- * curves and a message; only STATUS_STOPPED and STATUS_INTERNAL (lack of memory) are returned. */
+/* Runs a task, with its prior from `directory`: measures what the result does not have yet. A task that
+ * raises an error gives RUN_FAILED, NaN curves and a message; only STATUS_STOPPED and STATUS_INTERNAL (lack
+ * of memory) are returned. */
 Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result);

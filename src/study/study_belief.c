@@ -179,8 +179,8 @@ static Status study_belief_choose_kind(const Config *setting, const PolicyMethod
 
 Status study_belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                            uint32_t replicate, Belief *out) {
-  *out = (Belief){.kind = BELIEF_NONE};
   const PolicyMethod method = policy_named(policy->name);
+  *out = (Belief){.likelihood = policy_likelihood(&method, policy->options, problem)};
   const char *given = config_text(setting, "prior.family");
   if (!method.default_prior) return STATUS_OK;
   if (study_belief_learned_from(setting) != LEARNED_FROM_THETA && strcmp(given, "samples") != 0 &&
@@ -206,7 +206,6 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
            : strcmp(given, "file") == 0              ? config_text(setting, "prior.file")
                                                      : given;
   }
-  out->likelihood = policy_likelihood(&method, policy->options, problem);
   if (likelihood_has_network(&out->likelihood)) {
     out->kind = BELIEF_WEIGHTS;
     out->guard = study_belief_guard_of_keys(setting, policy, out->kind);
@@ -345,57 +344,39 @@ Status study_fit_data_create_alone(Arena *memory, const Config *setting, const B
 
 /* ---- what can be known before a prior is fitted */
 
-/* The prior of a belief or, if that is still to be fitted, an empty prior with the same abilities. */
-typedef struct {
-  Prior prior;
-  Mixture mixture;
-  Chain chain;
-  Denoiser denoiser;
-} Outline;
-
-static Status study_belief_outline_create(Arena *memory, const Belief *belief, const Problem *problem,
-                                          Outline *out) {
-  *out = (Outline){0};
-  if (belief->kind != BELIEF_FITTED) return study_belief_prior(memory, belief, problem, "", &out->prior);
-  const unsigned able = belief->family->able;
-  const bool has_beside = !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= BESIDE_MOST);
-  out->mixture = (Mixture){.d = problem->d,
-                           .components = belief->family->components ? belief->family->components(&belief->fit)
-                                                                    : BESIDE_COMPONENTS};
-  out->chain = (Chain){.d = problem->d, .schedule.stages = belief->fit.schedule.stages};
-  out->denoiser = (Denoiser){.d = problem->d};
-  out->prior = (Prior){.ops = belief->family,
-                       .d = problem->d,
-                       .mixture = able & PRIOR_MIXTURE ? &out->mixture : NULL,
-                       .chain = able & PRIOR_CHAIN ? &out->chain : NULL,
-                       .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL,
-                       .beside = has_beside ? &out->mixture : NULL,
-                       /* the choice is still to be made: one that takes any likelihood */
-                       .auto_sampler = belief->family == &prior_auto ? "localised" : NULL};
-  return STATUS_OK;
-}
-
-Status study_belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
+Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem,
+                          SamplerWork *work) {
   SCRATCH_ARENA(scratch);
-  Outline outline;
-  TRY(study_belief_outline_create(&scratch, belief, problem, &outline));
-  const Prior *prior = &outline.prior;
-  work->components = prior->mixture ? prior->mixture->components : 0;
-  const Mixture *stand_in = belief->guard.weight > 0 ? prior_stand_in(prior) : NULL;
-  work->guarded = stand_in ? stand_in->components + 1 : 0;
-  work->stages = prior->chain ? prior->chain->schedule.stages : 0;
-  const bool learned = belief->kind == BELIEF_FITTED && prior->ops->network_size;
-  work->stage_parameters = learned ? (double)prior->ops->network_size(&belief->fit, problem->d) : 0;
-  return STATUS_OK;
-}
-
-Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
-  if (belief->kind == BELIEF_NONE) return STATUS_OK;
+  const PriorOps *family = belief->family;
+  const bool fitted = belief->kind == BELIEF_FITTED;
   char sentence[512];
-  SCRATCH_ARENA(scratch);
-  Outline outline;
-  TRY(study_belief_outline_create(&scratch, belief, problem, &outline));
-  if (belief->guard.weight > 0) TRY(prior_check_guard(&outline.prior));
-  bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
-  return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;
+  Prior prior;
+  Mixture mixture = {.d = problem->d, .components = BESIDE_COMPONENTS};
+  const Chain chain = {.d = problem->d, .schedule.stages = belief->fit.schedule.stages};
+  const Denoiser denoiser = {.d = problem->d};
+  if (belief->kind == BELIEF_NONE) return STATUS_OK;
+  if (!fitted) {
+    TRY(study_belief_prior(&scratch, belief, problem, "", &prior));
+  } else { /* it is still to be fitted: an empty prior with the same abilities */
+    if (family->components) mixture.components = family->components(&belief->fit);
+    const unsigned able = family->able;
+    const bool has_beside = !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= BESIDE_MOST);
+    prior = (Prior){.ops = family,
+                    .d = problem->d,
+                    .mixture = able & PRIOR_MIXTURE ? &mixture : NULL,
+                    .chain = able & PRIOR_CHAIN ? &chain : NULL,
+                    .denoiser = able & PRIOR_DENOISER ? &denoiser : NULL,
+                    .beside = has_beside ? &mixture : NULL,
+                    /* the choice is still to be made: one that takes any likelihood */
+                    .auto_sampler = family == &prior_auto ? "localised" : NULL};
+  }
+  if (belief->guard.weight > 0) TRY(prior_check_guard(&prior));
+  if (sampler_misfit(sampler, &prior, &belief->likelihood, sizeof sentence, sentence))
+    return status_set(STATUS_INPUT, "%s", sentence);
+  work->components = prior.mixture ? prior.mixture->components : 0;
+  work->guarded = belief->guard.weight > 0 ? prior_stand_in(&prior)->components + 1 : 0;
+  work->stages = prior.chain ? prior.chain->schedule.stages : 0;
+  if (fitted && family->network_size)
+    work->stage_parameters = (double)family->network_size(&belief->fit, problem->d);
+  return STATUS_OK;
 }

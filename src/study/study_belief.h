@@ -80,11 +80,9 @@ bool study_belief_is_file_name(const char *name);
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                           Prior *out);
 
-/* Fills in the part of `work` that depends on the prior, for the cost of a sampler. Opens prior files, but
- * does not count the networks in them. */
-Status study_belief_work(const Belief *belief, const Problem *problem, SamplerWork *work);
-
-/* Checks that the sampler can run with this belief; if not, returns STATUS_INPUT with a sentence. Looks only
- * at what the prior can do, which for a fitted prior follows from its family, so nothing is fitted. Opens
- * prior files. */
-Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
+/* Checks that the sampler can run with this belief; if not, returns STATUS_INPUT with a sentence. Fills in
+ * the part of `work` that depends on the prior, for the cost of the sampler. Looks only at what the prior can
+ * do, which for a fitted prior follows from its family, so nothing is fitted. Opens prior files, but does not
+ * count the networks in them. */
+Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem,
+                          SamplerWork *work);

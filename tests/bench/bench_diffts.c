@@ -98,7 +98,10 @@ static void free_case(Case *c) {
 }
 
 static void run_task(Case *c, const Task *task) {
-  ok(c->study.ops->run(&c->study, task, &c->prior, (Tick){0}, &c->result));
+  SCOPED(TaskRun, run, study_task_run_destroy);
+  ok(study_task_run_create(&c->study, task, NULL, &run));
+  run.prior = &c->prior, run.result = &c->result;
+  ok(c->study.ops->run(&run));
 }
 static void simulation(Case *c) { run_task(c, &c->task); }
 
