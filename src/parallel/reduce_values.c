@@ -76,8 +76,10 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
     }
   }
   for (size_t c = 0; c < (size_t)study->curve_count && study->ops->estimates; c++) {
-    double value[ESTIMATES_COUNT];
-    TRY(estimates_summarise(cell->runs, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS, value));
+    double mean[ESTIMATES_POINTS], se[ESTIMATES_POINTS], n[ESTIMATES_POINTS], value[ESTIMATES_COUNT];
+    reduce_cell_mean(cell->runs, ESTIMATES_POINTS, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS,
+                     NULL, mean, se, n);
+    estimates_summarise(mean, value);
     for (int i = 0; i < ESTIMATES_COUNT; i++)
       TRY(store_put_part(reducer->file, reduce_estimates[i][0], (size_t[]){start[0], start[1], c},
                          (size_t[]){1, 1, 1}, &value[i]));

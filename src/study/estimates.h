@@ -2,10 +2,6 @@
  * policy use the same events, so the mean over runs is taken separately for each bootstrap sample. */
 #pragma once
 
-#include "core/status.h"
-
-#include <stdint.h>
-
 enum { ESTIMATES_RESAMPLES = 1000 };
 
 /* The points of a curve. */
@@ -33,6 +29,6 @@ enum {
       ESTIMATES_COUNT
 };
 
-/* Summarises curve[runs, ESTIMATES_POINTS] over the runs whose value is not NaN: out[ESTIMATES_COUNT], NaN if
- * there are none. The interval is a percentile interval. */
-Status estimates_summarise(int64_t runs, const double *curve, double *out);
+/* Summarises a curve, whose means over runs are mean[ESTIMATES_POINTS] and are sorted: out[ESTIMATES_COUNT],
+ * NAN if there are none. The interval is a percentile interval. */
+void estimates_summarise(double *mean, double *out);
