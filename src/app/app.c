@@ -11,8 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the command line */
@@ -110,10 +108,6 @@ void app_parse(const AppVerb *verb, int argc, char **argv) {
   const bool first = !rank || strcmp(rank, "0") == 0;
   /* Launchers end a job as soon as one rank fails: that must be the one that prints the message. */
   argp_err_exit_status = first ? STATUS_USAGE : EXIT_SUCCESS;
-  if (argc == 2 && strcmp(argv[1], "--manual") == 0) {
-    manual_verb(verb, argv[0]);
-    exit(EXIT_SUCCESS);
-  }
   for (const AppOption *o = verb->options; o->name; o++) {
     ASSERT(o - verb->options < MOST_OPTIONS);
     options[o - verb->options] = (struct argp_option){
@@ -214,14 +208,20 @@ enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COL
 enum { TABLE_POINTS = 8 /* with more points only the last one is printed, not all of them side by side */ };
 
 int app_label_width(const StudyFile *file) {
-  int widest = 6;
+  size_t widest = strlen("policy");
   for (int p = 0; p < file->policy_count; p++)
-    widest = (int)fmax(widest, (double)strlen(file->policies[p].label));
-  return widest;
+    if (strlen(file->policies[p].label) > widest) widest = strlen(file->policies[p].label);
+  return (int)widest;
 }
 
-static size_t app_table_row(const Study *study, int setting, int policy) {
-  return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->places;
+/* Reads a variable[settings, policies, *length]; a *length of SIZE_MAX is filled in. */
+static Status app_read_variable(Arena *memory, StoreFile *file, const Study *study, const char *name,
+                                size_t *length, double **out) {
+  size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, *length};
+  TRY(store_shape(file, name, 3, shape));
+  *length = shape[2];
+  ALLOCATE(memory, *out, shape[0] * shape[1] * shape[2]);
+  return store_get_doubles(file, name, *out);
 }
 
 /* Prints a number in a column, or "-" if it is NaN: all runs failed, or one alone has no standard error. */
@@ -232,47 +232,37 @@ static void app_print_number(const char *sign, int width, int digits, double x) 
     printf(*sign ? "%+*.*g" : "%*.*g", width, digits, x);
 }
 
-/* Prints a curve of few points: mean and standard error at each. */
-static void print_points(const Study *study, int setting, double *const columns[]) {
+/* Prints a curve in one setting: mean and standard error at all points, if there are few, or at the last one,
+ * with the paired difference from the first policy. */
+static void print_setting(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
-  const Config *config = study->file->settings[setting];
-  const int points = ops->points(config), widest = app_label_width(study->file);
-  printf("\n%s: %s by %s\n  %-*s", study->file->setting_labels[setting], study->curves[0]->long_name,
-         ops->axis, widest, "policy");
-  for (int i = 0; i < points; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
+  const StudyFile *file = study->file;
+  const Config *config = file->settings[setting];
+  const bool few = study->points <= TABLE_POINTS;
+  const int points = ops->points(config), first = few ? 0 : points - 1, widest = app_label_width(file);
+  printf("\n%s: %s ", file->setting_labels[setting], study->curves[0]->long_name);
+  if (few)
+    printf("by %s\n  %-*s", ops->axis, widest, "policy");
+  else
+    printf("at %s %g\n  %-*s %10s %8s   %12s %8s", ops->axis, study_axis_value(ops, config, first), widest,
+           "policy", "mean", "se", "difference", "se");
+  for (int i = 0; i < points && few; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
   printf(" %6s\n", "runs");
-  for (int p = 0; p < study->file->policy_count; p++) {
-    size_t row = app_table_row(study, setting, p);
-    printf("  %-*s", widest, study->file->policies[p].label);
-    for (int i = 0; i < points; i++) {
+  for (int p = 0; p < file->policy_count; p++) {
+    const size_t row = (size_t)(setting * file->policy_count + p) * (size_t)study->places,
+                 at_first = row + (size_t)study_place(study, config, first);
+    printf("  %-*s", widest, file->policies[p].label);
+    for (int i = first; i < points; i++) {
       const size_t at = row + (size_t)study_place(study, config, i);
-      app_print_number("", 9, 3, columns[MEAN][at]);
+      app_print_number("", few ? 9 : 11, few ? 3 : 4, columns[MEAN][at]);
       app_print_number("", 9, 2, columns[SE][at]);
     }
-    printf(" %6.0f\n", columns[COUNT][row + (size_t)study_place(study, config, 0)]);
-  }
-}
-
-/* Prints the last point of a longer curve, with the paired difference from the first policy. */
-static void print_last(const Study *study, int setting, double *const columns[]) {
-  const StudyOps *ops = study->ops;
-  const Config *config = study->file->settings[setting];
-  const int last = study_place(study, config, ops->points(config) - 1), widest = app_label_width(study->file);
-  printf("\n%s: %s at %s %g\n", study->file->setting_labels[setting], study->curves[0]->long_name, ops->axis,
-         study->axis[last]);
-  printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
-  for (int p = 0; p < study->file->policy_count; p++) {
-    size_t at = app_table_row(study, setting, p) + (size_t)last;
-    printf("  %-*s", widest, study->file->policies[p].label);
-    app_print_number("", 11, 4, columns[MEAN][at]);
-    app_print_number("", 9, 2, columns[SE][at]);
-    if (p == 0) {
-      printf("%24s", "");
-    } else {
-      app_print_number("+", 15, 4, columns[DIFF_MEAN][at]);
-      app_print_number("", 9, 2, columns[DIFF_SE][at]);
+    if (!few && p == 0) printf("%24s", "");
+    if (!few && p > 0) {
+      app_print_number("+", 15, 4, columns[DIFF_MEAN][at_first]);
+      app_print_number("", 9, 2, columns[DIFF_SE][at_first]);
     }
-    printf(" %6.0f\n", columns[COUNT][at]);
+    printf(" %6.0f\n", columns[COUNT][at_first]);
   }
 }
 
@@ -280,24 +270,22 @@ static void print_last(const Study *study, int setting, double *const columns[])
 static Status print_fallbacks(StoreFile *file, const Study *study) {
   SCRATCH_ARENA(scratch);
   const StudyFile *names = study->file;
-  size_t shape[3] = {(size_t)names->setting_count, (size_t)names->policy_count, SIZE_MAX};
-  int64_t *fallbacks;
+  const int policies = names->policy_count;
+  size_t runs = SIZE_MAX;
+  double *fallbacks;
   bool first = true;
-  TRY(store_shape(file, "fallbacks", 3, shape));
-  const size_t cells = shape[0] * shape[1], runs = shape[2];
-  ALLOCATE(&scratch, fallbacks, cells * runs);
-  TRY(store_get_int64s(file, "fallbacks", fallbacks));
-  for (size_t c = 0; c < cells; c++) {
-    long long count = 0;
+  TRY(app_read_variable(&scratch, file, study, "fallbacks", &runs, &fallbacks));
+  for (int c = 0; c < names->setting_count * policies; c++, fallbacks += runs) {
+    double count = 0;
     size_t hit = 0;
-    for (size_t r = c * runs; r < (c + 1) * runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
+    for (size_t r = 0; r < runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
     if (count == 0) continue;
     if (first)
       printf("\nnumerical fallbacks: a simpler method was used where a number went wrong, or a learned prior "
              "was asked for more than it was trained on (docs/guide.md#numerical-fallbacks)\n");
     first = false;
-    printf("  %s, %s: %lld in %zu of %zu runs (%.2g%%)\n", names->setting_labels[c / shape[1]],
-           names->policies[c % shape[1]].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
+    printf("  %s, %s: %.0f in %zu of %zu runs (%.2g%%)\n", names->setting_labels[c / policies],
+           names->policies[c % policies].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
   }
   return STATUS_OK;
 }
@@ -313,21 +301,18 @@ static Status print_watched(StoreFile *file, const Study *study) {
   enum { FEWEST = 8 /* runs needed for a standard error */ };
   SCRATCH_ARENA(scratch);
   const StudyFile *names = study->file;
-  size_t shape[3] = {(size_t)names->setting_count, (size_t)names->policy_count, SIZE_MAX};
+  const int policies = names->policy_count;
+  size_t runs = SIZE_MAX;
   double *offset, *spread, mean[2], se[2], n;
   bool first = true;
   if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results written by an earlier version */
-  TRY(store_shape(file, "draws_offset", 3, shape));
-  TRY(store_shape(file, "draws_spread", 3, shape));
-  const size_t cells = shape[0] * shape[1], runs = shape[2];
-  ALLOCATE_ARRAYS(&scratch, cells * runs, offset, spread);
-  TRY(store_get_doubles(file, "draws_offset", offset));
-  TRY(store_get_doubles(file, "draws_spread", spread));
-  for (size_t c = 0; c < cells; c++) {
-    const ConfigPolicy *policy = &names->policies[c % shape[1]];
+  TRY(app_read_variable(&scratch, file, study, "draws_offset", &runs, &offset));
+  TRY(app_read_variable(&scratch, file, study, "draws_spread", &runs, &spread));
+  for (int c = 0; c < names->setting_count * policies; c++, offset += runs, spread += runs) {
+    const ConfigPolicy *policy = &names->policies[c % policies];
     const SamplerOps *sampler = policy_named(policy->name).sampler;
-    reduce_cell_mean((int64_t)runs, 1, offset + c * runs, NULL, &mean[0], &se[0], &n);
-    reduce_cell_mean((int64_t)runs, 1, spread + c * runs, NULL, &mean[1], &se[1], &n);
+    reduce_cell_mean((int64_t)runs, 1, offset, NULL, &mean[0], &se[0], &n);
+    reduce_cell_mean((int64_t)runs, 1, spread, NULL, &mean[1], &se[1], &n);
     if (!sampler || n < FEWEST) continue;
     const double narrow = (sampler->narrow > 0 ? sampler->narrow : 1) / WATCH_FACTOR,
                  wide = (sampler->wide > 0 ? sampler->wide : 1) * WATCH_FACTOR;
@@ -340,7 +325,7 @@ static Status print_watched(StoreFile *file, const Study *study) {
              "(docs/guide.md#draws-that-are-not-from-the-posterior)\n");
     first = false;
     printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
-           names->setting_labels[c / shape[1]], policy->label, fabs(mean[0]), se[0],
+           names->setting_labels[c / policies], policy->label, fabs(mean[0]), se[0],
            mean[0] < 0 ? "short of it" : "beyond it", sqrt(mean[1]));
   }
   return STATUS_OK;
@@ -394,25 +379,21 @@ static Status print_means(StoreFile *file, const Study *study) {
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
   SCRATCH_ARENA(scratch);
   double *columns[COLUMNS];
-  const size_t count = app_table_row(study, study->file->setting_count, 0);
+  size_t places = (size_t)study->places;
+  const size_t cells = (size_t)(study->file->setting_count * study->file->policy_count);
   for (int i = 0; i < COLUMNS; i++) {
     char name[64];
-    size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
-                       (size_t)study->places};
     snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffixes[i]);
-    TRY(store_shape(file, name, 3, shape));
-    ALLOCATE(&scratch, columns[i], count);
-    TRY(store_get_doubles(file, name, columns[i]));
+    TRY(app_read_variable(&scratch, file, study, name, &places, &columns[i]));
   }
   /* Each standard error over runs becomes the one over the means of replicates, where that is larger. */
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < cells * places; i++) {
     columns[SE][i] = fmax(columns[SE][i], columns[SE_REPLICATE][i]);
     columns[DIFF_SE][i] = fmax(columns[DIFF_SE][i], columns[DIFF_SE_REPLICATE][i]);
   }
-  const bool few = study->points <= TABLE_POINTS;
-  for (int s = 0; s < study->file->setting_count; s++)
-    few ? print_points(study, s, columns) : print_last(study, s, columns);
-  if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");
+  for (int s = 0; s < study->file->setting_count; s++) print_setting(study, s, columns);
+  if (study->points > TABLE_POINTS)
+    printf("\ndifference: paired with the first policy, same theta*, arms and noise");
   printf("\nse: standard error over runs%s\n",
          study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
   return STATUS_OK;

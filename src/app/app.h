@@ -8,6 +8,10 @@
 
 #include <argp.h>
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A growing list of texts, for options that may be repeated. */
 typedef struct {
@@ -52,19 +56,9 @@ typedef struct {
 extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,
     app_score, app_tune, app_verify, app_bench;
 
-/* A line of the list of verbs, which ends with a NULL name. */
-typedef struct {
-  const char *name, *summary;
-  const AppVerb *verb;
-} AppEntry;
-
 /* Takes the arguments, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help`
  * answers once; argv[0] is "thompson VERB". --help and usage errors end the program. */
 void app_parse(const AppVerb *verb, int argc, char **argv);
-/* Prints the manual page of the program (its verbs, and its exit status) or of a verb; `name` is "thompson
- * run". */
-void manual_program(const AppEntry *verbs);
-void manual_verb(const AppVerb *verb, const char *name);
 
 /* For functions that take a value; each calls argp_error, which ends the program, if it is refused. */
 

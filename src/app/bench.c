@@ -5,10 +5,6 @@
 #include "io/provenance.h"
 #include "parallel/parallel_prepare.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The study that is measured, unless --set changes it. The priors are trained for only a few steps: enough

@@ -5,8 +5,6 @@
 #include "rule/rule.h"
 #include "study/keys.h"
 
-#include <string.h>
-
 /* ---- tables of keys as JSON */
 
 static const char *const TYPES[] = {

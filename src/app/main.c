@@ -5,10 +5,9 @@
 #include "io/config/config.h"
 #include "io/provenance.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,7 +22,11 @@ static void check_output(void) {
   _exit(STATUS_FILE);
 }
 
-static const AppEntry verbs[] = {
+/* The list of verbs, which ends with a NULL name. */
+static const struct {
+  const char *name, *summary;
+  const AppVerb *verb;
+} verbs[] = {
     {"run", "run a study, alone or under mpiexec or srun", &app_run},
     {"plan", "show settings, tasks and estimated cost of a study; run nothing", &app_plan},
     {"status", "show what is done, failed and left in a results folder", &app_status},
@@ -50,21 +53,109 @@ static void print_help(void) {
 #undef PRINT_STATUS
 }
 
+/* ---- manual pages, in the man(7) format, from the same tables as --help; the build calls `thompson
+ * --manual` and `thompson VERB --manual` */
+
+/* Prints text literally: escapes backslashes, hyphens, and a dot or quote at the start of a line, which mean
+ * something to man. */
+static void manual_print_part(const char *text, size_t length) {
+  if (length > 0 && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+  for (const char *end = text + length; text < end; text++) {
+    if (*text == '\\') {
+      fputs("\\e", stdout);
+      continue;
+    }
+    if (*text == '-') fputc('\\', stdout);
+    fputc(*text, stdout);
+  }
+}
+
+static void manual_print_text(const char *text) { manual_print_part(text, strlen(text)); }
+
+static void manual_print_head(const char *title, const char *name, const char *summary) {
+  printf(".TH %s 1 \"\" \"", title);
+  manual_print_text(provenance_source());
+  printf("\" \"thompson\"\n.SH NAME\n");
+  manual_print_text(name);
+  printf(" \\- ");
+  manual_print_part(summary, strcspn(summary, ".\v")); /* the first sentence, without its full stop */
+  printf("\n.SH SYNOPSIS\n");
+}
+
+static void manual_print_exit_status(void) {
+  printf(".SH EXIT STATUS\n");
+#define PRINT_STATUS(name, code, text) printf(".TP\n%d\n%s\n", code, text);
+  STATUS_LIST(PRINT_STATUS)
+#undef PRINT_STATUS
+}
+
+static void manual_program(void) {
+  manual_print_head("THOMPSON", "thompson",
+                    "posterior sampling for contextual bandits with rich priors, at cluster scale");
+  printf("\\fBthompson\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n"
+         "Runs alone and under mpiexec or srun. Each verb has its own manual page, such as "
+         "\\fBthompson\\-run\\fR(1).\n.SH VERBS\n");
+  for (int i = 0; verbs[i].name; i++) {
+    printf(".TP\n\\fB%s\\fR\n", verbs[i].name);
+    manual_print_text(verbs[i].summary);
+    printf("\n");
+  }
+  manual_print_exit_status();
+}
+
+static void manual_verb(const AppVerb *verb, const char *name) {
+  char page[64], title[64];
+  size_t length = 0;
+  for (; name[length] && length + 1 < sizeof page; length++) {
+    page[length] = name[length] == ' ' ? '-' : name[length];
+    title[length] = (char)toupper((unsigned char)page[length]);
+  }
+  page[length] = title[length] = '\0';
+  manual_print_head(title, page, verb->help);
+  printf("\\fB%s\\fR [\\fIOPTION\\fR...] ", name);
+  if (verb->usage) manual_print_text(verb->usage);
+  printf("\n.SH DESCRIPTION\n");
+  const char *more = strchr(verb->help, '\v'); /* begins another paragraph */
+  manual_print_part(verb->help, strcspn(verb->help, "\v"));
+  if (more) {
+    printf("\n.PP\n");
+    manual_print_text(more + 1);
+  }
+  printf("\n.SH OPTIONS\n");
+  for (const AppOption *option = verb->options; option->name; option++) {
+    printf(".TP\n");
+    if (option->letter) printf("\\fB\\-%c\\fR, ", option->letter);
+    printf("\\fB\\-\\-");
+    manual_print_text(option->name);
+    printf("\\fR");
+    if (option->value) printf("=\\fI%s\\fR", option->value);
+    printf("\n");
+    manual_print_text(option->help);
+    printf("\n");
+  }
+  manual_print_exit_status();
+  printf(".SH SEE ALSO\n\\fBthompson\\fR(1)\n");
+}
+
+/* ---- the program */
+
 static const char *verb_name(int index) { return verbs[index].name; }
 
 static Status call_verb(int argc, char **argv) {
   char name[64];
-  const AppEntry *entry = verbs;
+  int v = 0;
   if (argc < 2) return status_set(STATUS_USAGE, "no verb given; see thompson --help");
-  while (entry->name && strcmp(argv[1], entry->name) != 0) entry++;
-  if (!entry->name) return config_unknown_name(STATUS_USAGE, argv[1], "a verb", verb_name);
-  snprintf(name, sizeof name, "thompson %s", entry->name);
+  while (verbs[v].name && strcmp(argv[1], verbs[v].name) != 0) v++;
+  if (!verbs[v].name) return config_unknown_name(STATUS_USAGE, argv[1], "a verb", verb_name);
+  const AppVerb *verb = verbs[v].verb;
+  snprintf(name, sizeof name, "thompson %s", verbs[v].name);
+  if (argc == 3 && strcmp(argv[2], "--manual") == 0) return manual_verb(verb, name), STATUS_OK;
   argv[1] = name;
-  app_parse(entry->verb, argc - 1, argv + 1);
-  if (entry->verb->run) return entry->verb->run();
+  app_parse(verb, argc - 1, argv + 1);
+  if (verb->run) return verb->run();
   app_begin_parallel();
-  if (entry->verb->collective) return app_end_parallel(entry->verb->collective());
-  const Status status = parallel_rank() == 0 ? entry->verb->on_first() : STATUS_OK;
+  if (verb->collective) return app_end_parallel(verb->collective());
+  const Status status = parallel_rank() == 0 ? verb->on_first() : STATUS_OK;
   return app_end_parallel(parallel_agree(status));
 }
 
@@ -107,7 +198,7 @@ int main(int argc, char **argv) {
   provenance_set_command(argc, argv);
   if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
     return print_help(), EXIT_SUCCESS;
-  if (argc == 2 && strcmp(argv[1], "--manual") == 0) return manual_program(verbs), EXIT_SUCCESS;
+  if (argc == 2 && strcmp(argv[1], "--manual") == 0) return manual_program(), EXIT_SUCCESS;
   if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
   Status status = call_verb(argc, argv);
   app_report(status);

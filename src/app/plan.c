@@ -8,9 +8,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct {

@@ -2,8 +2,6 @@
 #include "parallel/reduce.h"
 #include "app/app.h"
 
-#include <stdio.h>
-
 static struct {
   const char *directory;
   ReduceOptions reduce;

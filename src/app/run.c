@@ -8,11 +8,7 @@
 #include "parallel/reduce.h"
 #include "parallel/tasks.h"
 
-#include <math.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* When a job should end before its work is done: at a signal from the scheduler, or at a time limit. */

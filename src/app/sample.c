@@ -13,9 +13,6 @@
 #include "sampler/guard.h"
 
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct {
   const char *prior, *data, *recent, *sampler, *likelihood, *output;

@@ -1,8 +1,6 @@
 #include "app/app.h"
 
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 static Status app_scratch_make_folders(Scratch *out) {

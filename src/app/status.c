@@ -4,9 +4,6 @@
 #include "core/arena.h"
 #include "parallel/parallel_adaptive.h"
 
-#include <math.h>
-#include <stdio.h>
-
 static struct {
   const char *directory;
   bool json;

@@ -7,7 +7,6 @@
 #include "parallel/parallel_fits.h"
 #include "parallel/parallel_logs.h"
 
-#include <string.h>
 #include <unistd.h>
 
 static struct {

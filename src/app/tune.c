@@ -6,9 +6,6 @@
 #include "parallel/race.h"
 #include "sampler/guard.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static struct {
   const char *study, *output;
   AppTexts sets;

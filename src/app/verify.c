@@ -6,10 +6,6 @@
 #include "parallel/finished.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct {
@@ -33,23 +29,6 @@ static void print_task(const Study *study, const Task *task, const char *verdict
   printf("task %d (setting %s, policy %s, runs %u to %u): %s%s\n", task->index,
          study->file->setting_labels[task->setting], study->file->policies[task->policy].label,
          task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
-}
-
-/* Reads all tasks. Failed tasks, and tasks of large settings, are not run again. */
-static Status verify_read_tasks(Found *found) {
-  Finished *finished = found->finished;
-  const Study *study = finished->study;
-  for (int i = 0; i < study->task_count; i++) {
-    const Task task = study_task(study, i);
-    const signed char state = finished->state[i];
-    bool usable = false;
-    if (state == RUN_NOT_RUN) continue;
-    TRY(finished_try(finished, &task, &usable));
-    if (!usable) print_task(study, &task, "UNUSABLE: ", status_message());
-    found->read++, found->damaged += !usable;
-    if (usable && state == RUN_OK && !study_task_is_large(study, &task)) found->order[found->count++] = i;
-  }
-  return STATUS_OK;
 }
 
 /* Checks the checksum of a file, if the file exists. */
@@ -127,7 +106,17 @@ static Status verify_folder(void) {
   TRY(app_study_of_folder(directory, &study));
   TRY(finished_open(&memory, directory, &study, false, &finished));
   ALLOCATE(&memory, found.order, study.task_count);
-  TRY(verify_read_tasks(&found));
+  for (int i = 0; i < study.task_count; i++) {
+    const Task task = study_task(&study, i);
+    bool usable = false;
+    if (finished.state[i] == RUN_NOT_RUN) continue;
+    TRY(finished_try(&finished, &task, &usable));
+    if (!usable) print_task(&study, &task, "UNUSABLE: ", status_message());
+    found.read++, found.damaged += !usable;
+    /* Failed tasks, and tasks of large settings, are not run again. */
+    if (usable && finished.state[i] == RUN_OK && !study_task_is_large(&study, &task))
+      found.order[found.count++] = i;
+  }
   TRY(verify_check_files(&found));
   if (found.count == 0 && found.damaged == 0 && found.others_damaged == 0)
     return status_set(STATUS_INPUT,
