@@ -45,8 +45,9 @@ static void test_frozen(void) {
 }
 
 /* Returns the residual of observation k of history h: y - x' theta*. */
-static double residual(const PackGroup *group, int d, int h, int k) {
-  const size_t at = (size_t)h * (size_t)group->observations + (size_t)k;
+static double residual(const Pack *pack, const PackGroup *group, int h, int k) {
+  const int d = pack->problem.d;
+  const size_t at = (size_t)h * (size_t)pack->longest + (size_t)k;
   double u = 0;
   for (int i = 0; i < d; i++)
     u += group->x[at * (size_t)d + (size_t)i] * group->theta[i * group->histories + h];
@@ -66,7 +67,7 @@ static void test_histories(void) {
     CU_ASSERT_EQUAL((int)group->first, histories);
     histories += group->histories;
     for (int h = 0; h < group->histories; h++)
-      for (int k = 0; k < group->observations; k++, n++) sum += pow(residual(group, pack.problem.d, h, k), 2);
+      for (int k = 0; k < group->observations; k++, n++) sum += pow(residual(&pack, group, h, k), 2);
   }
   CU_ASSERT_EQUAL(pack.histories, histories);
   CHECK_NEAR(sum / n, 1, 5 * sqrt(2.0 / n));
@@ -139,7 +140,7 @@ static void test_exact_draws(void) {
     CU_ASSERT_TRUE(score.ratio.se < 0.03);
     for (int r = 0; r < SCORE_RANKS; r++)
       CU_ASSERT_TRUE(score.rank_p[r] > 6e-5 && score.rank_p_exact[r] > 6e-5);
-    CU_ASSERT_EQUAL(isnan(score.row[0].mode_error.mean), i == 1);
+    CU_ASSERT_EQUAL(isnan(score.row[0].mean[SCORE_MODE_ERROR].mean), i == 1);
     study_pack_destroy(&pack);
   }
 }
@@ -154,10 +155,10 @@ static void test_wrong_draws(void) {
   CHECK_OK(score_draws(&memory, &pack, draw(&memory, &pack, 0.5, 0), &narrow));
   CHECK_OK(score_draws(&memory, &pack, draw(&memory, &pack, 1, 1), &moved));
   for (int r = 0; r < narrow.rows; r++) {
-    CU_ASSERT_TRUE(narrow.row[r].ratio.mean > 1 + 4 * narrow.row[r].ratio.se);
+    CU_ASSERT_TRUE(narrow.row[r].mean[SCORE_RATIO].mean > 1 + 4 * narrow.row[r].mean[SCORE_RATIO].se);
     /* A cloud cannot be moved by this much at a smaller cost anywhere. */
-    CU_ASSERT_TRUE(moved.row[r].distance.mean > sqrt(2) - moved.row[r].floor.mean);
-    CU_ASSERT_TRUE(moved.row[r].distance.mean < sqrt(2) + moved.row[r].floor.mean);
+    CU_ASSERT_TRUE(moved.row[r].mean[SCORE_DISTANCE].mean > sqrt(2) - moved.row[r].mean[SCORE_FLOOR].mean);
+    CU_ASSERT_TRUE(moved.row[r].mean[SCORE_DISTANCE].mean < sqrt(2) + moved.row[r].mean[SCORE_FLOOR].mean);
   }
   CU_ASSERT_TRUE(narrow.rank_p[0] < 1e-3);
   for (int r = 0; r < SCORE_RANKS; r++) {

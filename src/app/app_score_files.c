@@ -146,27 +146,7 @@ static Status app_score_export_prior(const Pack *pack, const char *folder) {
 }
 
 static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
-  SCRATCH_ARENA(scratch);
-  const int longest = pack->group[pack->groups - 1].observations;
-  const size_t rows = (size_t)pack->histories * (size_t)longest, d = (size_t)pack->problem.d;
-  int axis[3], *observations;
-  double *x, *y;
-  ALLOCATE(&scratch, x, rows * d);
-  ALLOCATE(&scratch, y, rows);
-  ALLOCATE(&scratch, observations, pack->histories);
-  /* All histories are padded with NaN to the longest. */
-  for (size_t k = 0; k < rows; k++) y[k] = NAN;
-  for (size_t k = 0; k < rows * d; k++) x[k] = NAN;
-  for (int g = 0; g < pack->groups; g++) {
-    const PackGroup *group = &pack->group[g];
-    const size_t length = (size_t)group->observations;
-    for (size_t h = 0; h < (size_t)group->histories; h++) {
-      const size_t to = (group->first + h) * (size_t)longest;
-      memcpy(x + to * d, group->x + h * length * d, length * d * sizeof *x);
-      memcpy(y + to, group->y + h * length, length * sizeof *y);
-      observations[group->first + h] = group->observations;
-    }
-  }
+  int axis[3];
   TRY(provenance_write(file, "histories of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
@@ -174,12 +154,12 @@ static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   TRY(store_real_attribute(file, "noise", pack->problem.likelihood.noise));
   TRY(store_int_attribute(file, "draws", pack->draws));
   TRY(store_dimension(file, "history", (size_t)pack->histories, &axis[0]));
-  TRY(store_dimension(file, "observation", (size_t)longest, &axis[1]));
-  TRY(store_dimension(file, "dim", d, &axis[2]));
-  TRY(store_write(file, "x", STORE_DOUBLE, 3, axis, "features", "1", x));
-  TRY(store_write(file, "y", STORE_DOUBLE, 2, axis, "reward", "1", y));
+  TRY(store_dimension(file, "observation", (size_t)pack->longest, &axis[1]));
+  TRY(store_dimension(file, "dim", (size_t)pack->problem.d, &axis[2]));
+  TRY(store_write(file, "x", STORE_DOUBLE, 3, axis, "features", "1", pack->x));
+  TRY(store_write(file, "y", STORE_DOUBLE, 2, axis, "reward", "1", pack->y));
   return store_write(file, "observations", STORE_INT, 1, axis, "observations of the history", "1",
-                     observations);
+                     pack->observations);
 }
 
 /* Writes each history as history_000.csv, and all of them as histories.nc. */
@@ -188,22 +168,19 @@ static Status app_score_export_histories(const Pack *pack, const char *folder) {
   const size_t d = (size_t)pack->problem.d;
   const char *path;
   StoreFile *file;
-  for (int g = 0; g < pack->groups; g++) {
-    const PackGroup *group = &pack->group[g];
-    size_t k = 0; /* row of the group */
-    for (int h = 0; h < group->histories; h++) {
-      char name[32];
-      Text text;
-      snprintf(name, sizeof name, "history_%03u.csv", group->first + (unsigned)h);
-      TRY(app_score_text_begin(&text));
-      print_header(text.out, "x", pack->problem.d);
-      fprintf(text.out, "y\n");
-      for (int n = 0; n < group->observations; n++, k++) {
-        print_row(text.out, d, group->x + k * d);
-        fprintf(text.out, "%.17g\n", group->y[k]);
-      }
-      TRY(app_score_text_write(&text, folder, name));
+  for (int h = 0; h < pack->histories; h++) {
+    const double *y = pack->y + h * pack->longest, *x = pack->x + (size_t)(h * pack->longest) * d;
+    char name[32];
+    Text text;
+    snprintf(name, sizeof name, "history_%03d.csv", h);
+    TRY(app_score_text_begin(&text));
+    print_header(text.out, "x", pack->problem.d);
+    fprintf(text.out, "y\n");
+    for (int n = 0; n < pack->observations[h]; n++) {
+      print_row(text.out, d, x + (size_t)n * d);
+      fprintf(text.out, "%.17g\n", y[n]);
     }
+    TRY(app_score_text_write(&text, folder, name));
   }
   TRY(arena_print(&scratch, &path, "%s/histories.nc", folder));
   TRY(store_create(path, &file));

@@ -4,10 +4,6 @@
 #include "app/app_score_files.h"
 #include "io/io_dataset.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static struct {
   const char *problem, *export, *draws, *reference;
   bool list, json;
@@ -99,11 +95,10 @@ static Status score_json(const Pack *pack, const Score *score) {
   json_t *rows = json_array();
   for (int r = 0; r < score->rows; r++) {
     const ScoreRow *row = &score->row[r];
-    json_array_append_new(
-        rows, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "observations", row->observations, "histories",
-                        row->histories, "distance", mean_json(row->distance), "floor", mean_json(row->floor),
-                        "ratio", mean_json(row->ratio), "mode_weight_error", mean_json(row->mode_error),
-                        "mode_weight_floor", mean_json(row->mode_floor)));
+    json_t *object = json_pack("{s:i, s:i}", "observations", row->observations, "histories", row->histories);
+    for (int m = 0; m < SCORE_MEANS; m++)
+      json_object_set_new(object, score_mean_names[m], mean_json(row->mean[m]));
+    json_array_append_new(rows, object);
   }
   json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "pack", PACK_NAME, "problem", pack->name,
                            "draws", arguments.draws, "metric", score_metric(pack), "histories",
@@ -121,13 +116,6 @@ static Status score_json(const Pack *pack, const Score *score) {
   return app_print_json(root, 6);
 }
 
-static void print_mean(ScoreMean mean) {
-  if (isfinite(mean.mean))
-    printf("  %9.4f %8.4f", mean.mean, mean.se);
-  else
-    printf("  %9s %8s", "-", "-");
-}
-
 static Status score_text(const Pack *pack, const Score *score) {
   printf("%s: %s\n%s: %d draws of each of %d histories; %s to exact draws (%s)\n\n", pack->name,
          pack->summary, arguments.draws, pack->draws, pack->histories, score_metric(pack), score_exact(pack));
@@ -136,11 +124,11 @@ static Status score_text(const Pack *pack, const Score *score) {
   for (int r = 0; r < score->rows; r++) {
     const ScoreRow *row = &score->row[r];
     printf("%12d %9d", row->observations, row->histories);
-    print_mean(row->distance);
-    print_mean(row->floor);
-    print_mean(row->ratio);
-    print_mean(row->mode_error);
-    print_mean(row->mode_floor);
+    for (int m = 0; m < SCORE_MEANS; m++)
+      if (isfinite(row->mean[m].mean))
+        printf("  %9.4f %8.4f", row->mean[m].mean, row->mean[m].se);
+      else
+        printf("  %9s %8s", "-", "-");
     printf("\n");
   }
   printf("\ndistance over floor, mean of the rows: %.3f, se %.3f (exact draws: 1)\n", score->ratio.mean,

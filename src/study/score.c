@@ -15,11 +15,14 @@ enum {
   SPREAD,
   MODE_ERROR,
   MODE_FLOOR,
+  MODE_SPREAD,
   RANK,
   RANK_EXACT = RANK + SCORE_RANKS,
   MEASURED = RANK_EXACT + SCORE_RANKS
 };
 
+const char *const score_mean_names[SCORE_MEANS] = {"distance", "floor", "ratio", "mode_weight_error",
+                                                   "mode_weight_floor"};
 const char *const score_rank_names[SCORE_RANKS] = {"rank", "rank_norm", "rank_log_likelihood"};
 
 /* What is needed to measure a history. */
@@ -82,34 +85,32 @@ static void study_score_find_ranks(Ruler *self, const Cloud *draws, Rng rng, dou
   rank[2] = study_score_place_truth(n, values, truth, &rng);
 }
 
-/* Computes the mean of a metric over sets of exact draws and its floor, the mean over pairs of sets; also,
- * unless `spread` is NULL, the mean square, over sets, of how much further a set is from the others than
- * these are from each other. */
-static Status study_score_compare_with_floor(const Ruler *self, Measure *metric, Rng directions, double *mean,
-                                             double *floor, double *spread) {
+/* Computes the mean of a metric over sets of exact draws; its floor, the mean over pairs of sets; and the
+ * mean square, over sets, of how much further a set is from the others than these are from each other. */
+static Status study_score_compare_with_floor(const Ruler *self, Measure *metric, Rng directions,
+                                             double out[3]) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
   double sum = 0, of_set[SETS] = {0}; /* distances of all pairs, and of those with each set */
-  double squares = 0, value, pair;
+  double value, pair;
   Comparison comparison = self->comparison;
   comparison.directions = directions;
-  *mean = *floor = 0;
+  out[0] = out[1] = out[2] = 0;
   for (int k = 0; k < SETS; k++) {
     comparison.x = &self->draws, comparison.y = &self->exact[k];
     TRY(metric(&comparison, &value));
-    *mean += share * value;
+    out[0] += share * value;
     for (int j = 0; j < k; j++) {
       comparison.x = &self->exact[j];
       TRY(metric(&comparison, &pair));
-      *floor += pairs * pair, sum += pair;
+      out[1] += pairs * pair, sum += pair;
       of_set[j] += pair, of_set[k] += pair;
     }
   }
   for (int k = 0; k < SETS; k++) {
     const double others = (sum - of_set[k]) / ((SETS - 1) * (SETS - 2) / 2.0),
                  further = of_set[k] / (SETS - 1) - others;
-    squares += further * further / SETS;
+    out[2] += further * further / SETS;
   }
-  if (spread) *spread = squares;
   return STATUS_OK;
 }
 
@@ -151,11 +152,9 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
                             .round = (uint32_t)group->observations};
     study_score_find_ranks(self, &self->draws, directions, out + RANK);
     study_score_find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
-    TRY(study_score_compare_with_floor(self, self->distance, directions, &out[DISTANCE], &out[FLOOR],
-                                       &out[SPREAD]));
+    TRY(study_score_compare_with_floor(self, self->distance, directions, out + DISTANCE));
     if (pack->prior.mixture)
-      TRY(study_score_compare_with_floor(self, measure_mode_weight_error, directions, &out[MODE_ERROR],
-                                         &out[MODE_FLOOR], NULL));
+      TRY(study_score_compare_with_floor(self, measure_mode_weight_error, directions, out + MODE_ERROR));
     for (int q = 0; q < MEASURED; q++) measured[q * pack->histories + (int)number] = out[q];
   }
   return STATUS_OK;
@@ -201,16 +200,15 @@ static Status study_score_summarise(Arena *memory, const Pack *pack, const doubl
     const int n = group->histories;
     const double *of[MEASURED];
     for (int q = 0; q < MEASURED; q++) of[q] = measured + q * pack->histories + group->first;
-    out->row[g] = (ScoreRow){.observations = group->observations,
-                             .histories = n,
-                             .distance = study_score_mean(n, of[DISTANCE]),
-                             .floor = study_score_mean(n, of[FLOOR]),
-                             .ratio = study_score_ratio(n, of[DISTANCE], of[FLOOR]),
-                             .mode_error = study_score_mean(n, of[MODE_ERROR]),
-                             .mode_floor = study_score_mean(n, of[MODE_FLOOR])};
-    out->ratio.mean += out->row[g].ratio.mean / out->rows;
-    spread += study_score_mean(n, of[SPREAD]).mean / n / pow(out->row[g].floor.mean * out->rows, 2);
-    out->ratio.se = hypot(out->ratio.se, out->row[g].ratio.se / out->rows);
+    const ScoreMean distance = study_score_mean(n, of[DISTANCE]), floor = study_score_mean(n, of[FLOOR]),
+                    ratio = study_score_ratio(n, of[DISTANCE], of[FLOOR]);
+    out->row[g] = (ScoreRow){
+        group->observations,
+        n,
+        {distance, floor, ratio, study_score_mean(n, of[MODE_ERROR]), study_score_mean(n, of[MODE_FLOOR])}};
+    out->ratio.mean += ratio.mean / out->rows;
+    spread += study_score_mean(n, of[SPREAD]).mean / n / pow(floor.mean * out->rows, 2);
+    out->ratio.se = hypot(out->ratio.se, ratio.se / out->rows);
   }
   out->even_p = 0.5 * erfc((1 - out->ratio.mean) / sqrt(2 * spread));
   for (int r = 0; r < SCORE_RANKS; r++) {

@@ -18,12 +18,15 @@ typedef struct {
   double mean, se;
 } ScoreMean;
 
-/* The scores of a group of histories. */
+/* What is measured in a group of histories: the distance, its floor, and their ratio, with the standard error
+ * by the delta method; the error of mode weights and its floor, NAN if theta* is not from a mixture of
+ * Gaussians. */
+enum { SCORE_DISTANCE, SCORE_FLOOR, SCORE_RATIO, SCORE_MODE_ERROR, SCORE_MODE_FLOOR, SCORE_MEANS };
+extern const char *const score_mean_names[SCORE_MEANS];
+
 typedef struct {
   int observations, histories;
-  ScoreMean distance, floor;
-  ScoreMean ratio; /* of the two means; standard error by the delta method */
-  ScoreMean mode_error, mode_floor; /* NAN if theta* is not from a mixture of Gaussians */
+  ScoreMean mean[SCORE_MEANS];
 } ScoreRow;
 
 typedef struct {

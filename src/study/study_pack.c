@@ -3,6 +3,7 @@
 #include "model/prior/fit_keys.h"
 #include "study/keys.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What all problems share: a history has new features in every round. */
@@ -72,26 +73,24 @@ static Status study_pack_problem_of_name(Arena *memory, const char *name, PackPr
 /* Creates a group and records its history: in each round, one observation for all its runs. */
 static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
-               length = (size_t)group->observations;
+  const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories, longest = (size_t)pack->longest;
   int *arm;
   double *phi, *y, *regret;
   ALLOCATE_ARRAYS(&scratch, n, arm, y, regret);
   ALLOCATE(&scratch, phi, d * n);
-  ALLOCATE(memory, group->x, n * length * d);
-  ALLOCATE(memory, group->y, n * length);
+  group->x = pack->x + group->first * longest * d, group->y = pack->y + group->first * longest;
   ALLOCATE(memory, group->theta, d * n);
   TRY(history_create(memory, pack->problem.d, group->histories, &pack->problem.likelihood, &group->history));
   TRY(history_reserve(&group->history, group->observations));
   SCOPED(World, world, world_destroy);
   TRY(world_create(&pack->problem, 0, group->first, group->histories, &world));
-  for (size_t k = 0; k < length; k++) {
+  for (size_t k = 0; k < (size_t)group->observations; k++) {
     world_advance(&world, (uint32_t)k + 1);
     world_play(&world, arm, phi, y, regret);
     history_record(&group->history, arm, phi, y);
     for (size_t h = 0; h < n; h++) {
-      group->y[h * length + k] = y[h];
-      for (size_t i = 0; i < d; i++) group->x[(h * length + k) * d + i] = phi[i * n + h];
+      group->y[h * longest + k] = y[h];
+      for (size_t i = 0; i < d; i++) group->x[(h * longest + k) * d + i] = phi[i * n + h];
     }
   }
   memcpy(group->theta, world.theta, d * n * sizeof *group->theta);
@@ -113,13 +112,20 @@ Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   TRY(problem_exact_prior(memory, &out->problem, &chain, &out->prior));
   out->draws = (int)config_int(setting, "draws");
   out->groups = config_ints(setting, "problem.sample_sizes", &sizes);
+  const int runs = (int)config_int(setting, "runs");
+  out->histories = out->groups * runs, out->longest = (int)sizes[out->groups - 1];
+  const size_t rows = (size_t)out->histories * (size_t)out->longest, d = (size_t)out->problem.d;
   ALLOCATE(memory, out->group, out->groups);
+  ALLOCATE(memory, out->x, rows * d);
+  ALLOCATE(memory, out->y, rows);
+  ALLOCATE(memory, out->observations, out->histories);
+  for (size_t k = 0; k < rows; k++) out->y[k] = NAN;
+  for (size_t k = 0; k < rows * d; k++) out->x[k] = NAN;
+  for (int h = 0; h < out->histories; h++) out->observations[h] = (int)sizes[h / runs];
   for (int g = 0; g < out->groups; g++) {
-    PackGroup *group = &out->group[g];
-    group->observations = (int)sizes[g], group->histories = (int)config_int(setting, "runs");
-    group->first = (uint32_t)out->histories;
-    TRY(study_pack_group_create(memory, out, group));
-    out->histories += group->histories;
+    out->group[g] =
+        (PackGroup){.observations = (int)sizes[g], .histories = runs, .first = (uint32_t)(g * runs)};
+    TRY(study_pack_group_create(memory, out, &out->group[g]));
   }
   return STATUS_OK;
 }
@@ -129,12 +135,11 @@ void study_pack_destroy(Pack *pack) {
   config_study_free(pack->file);
 }
 
+/* Adds x[n], but for what is NaN because a history is shorter than others. */
 static void study_pack_digest_reals(Digest *digest, size_t n, const double *x) {
   char text[32];
-  for (size_t i = 0; i < n; i++) {
-    const int length = snprintf(text, sizeof text, "%.6e\n", x[i]);
-    digest_add(digest, text, (size_t)length);
-  }
+  for (size_t i = 0; i < n; i++)
+    if (!isnan(x[i])) digest_add(digest, text, (size_t)snprintf(text, sizeof text, "%.6e\n", x[i]));
 }
 
 Status study_pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
@@ -142,7 +147,7 @@ Status study_pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
   digest_begin(&digest);
   for (int g = 0; g < pack->groups; g++) {
     const PackGroup *group = &pack->group[g];
-    const size_t rows = (size_t)group->histories * (size_t)group->observations;
+    const size_t rows = (size_t)group->histories * (size_t)pack->longest;
     study_pack_digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
     study_pack_digest_reals(&digest, rows, group->y);
   }

@@ -19,7 +19,7 @@ const char *study_pack_name(int index);
 typedef struct {
   int observations, histories;
   uint32_t first; /* history number `first` of the problem is the first of these */
-  double *x, *y; /* [histories, observations, d], [histories, observations] */
+  double *x, *y; /* [histories, longest, d], [histories, longest]: part of those of the pack */
   double *theta; /* theta*[d, histories], hidden from samplers */
   History history; /* the same observations, in the form that samplers read */
 } PackGroup;
@@ -32,6 +32,8 @@ typedef struct {
   int draws; /* per history */
   int histories, groups;
   PackGroup *group; /* [groups], by rising number of observations */
+  int *observations, longest; /* [histories], and those of the last group */
+  double *x, *y; /* of all histories; NaN after the observations of a history */
 } Pack;
 
 /* Creates the problem of that name or, if `name` is a Gaussian or mixture prior file, the problem with this
