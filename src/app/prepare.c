@@ -10,10 +10,6 @@
 #include "problem/embedding/embedding_file.h"
 #include "problem/embedding/embedding_linear_fit.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static struct {
   int set; /* -1: none yet */
   AppTexts inputs, options;
@@ -89,15 +85,6 @@ static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratin
   return STATUS_OK;
 }
 
-/* Copies rows[n, d] into the samples, starting at sample `first`. */
-static void prepare_movielens_put_rows(int first, int n, const int64_t *id, const double *rows,
-                                       Movielens *out) {
-  const size_t d = (size_t)out->theta.d, stride = (size_t)out->theta.n;
-  memcpy(out->id + first, id, (size_t)n * sizeof *id);
-  for (size_t m = 0; m < (size_t)n; m++)
-    for (size_t i = 0; i < d; i++) out->theta.theta[i * stride + (size_t)first + m] = rows[m * d + i];
-}
-
 static void prepare_movielens_report(int sweep, double rmse) {
   fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
 }
@@ -142,22 +129,24 @@ static Status prepare_movielens_theta(Arena *memory, Movielens *work) {
   const Ratings *ratings = &work->ratings, *held_out = &work->held_out;
   const Factorisation *result = &work->result;
   const bool users = held_out->users > 0;
-  const size_t d = (size_t)result->d, own = (size_t)held_out->users * d;
-  SparseRows sparse;
-  double *rows;
+  const size_t d = (size_t)result->d, first = (size_t)held_out->users,
+               count = (size_t)(users ? ratings->users : ratings->items);
+  double *rows, *square; /* [theta.n, d], [d, d] */
   Samples *theta = &work->theta;
-  *theta = (Samples){.n = users ? held_out->users + ratings->users : ratings->items, .d = result->d};
-  ALLOCATE(memory, theta->theta, (size_t)theta->n * d);
-  ALLOCATE(memory, work->id, theta->n);
-  if (!users) {
-    prepare_movielens_put_rows(0, ratings->items, ratings->item_id, result->item, work);
-    return STATUS_OK;
+  *theta = (Samples){.n = (int)(first + count), .d = result->d};
+  ALLOCATE(memory, theta->theta, (first + count) * d);
+  ALLOCATE(memory, work->id, first + count);
+  ALLOCATE(&scratch, rows, (first + count) * d);
+  ALLOCATE(&scratch, square, d * d);
+  if (users) {
+    SparseRows sparse;
+    TRY(embedding_factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
+    embedding_factorisation_update(&sparse, &work->setup, result->item, rows, square);
+    memcpy(work->id, held_out->user_id, first * sizeof *work->id);
   }
-  ALLOCATE(&scratch, rows, own + d * d);
-  TRY(embedding_factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
-  embedding_factorisation_update(&sparse, &work->setup, result->item, rows, rows + own);
-  prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, work);
-  prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, work);
+  memcpy(rows + first * d, users ? result->user : result->item, count * d * sizeof *rows);
+  memcpy(work->id + first, users ? ratings->user_id : ratings->item_id, count * sizeof *work->id);
+  io_dataset_transpose(theta->n, theta->d, rows, theta->theta);
   return STATUS_OK;
 }
 
