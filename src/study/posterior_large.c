@@ -12,13 +12,10 @@
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
-#include <math.h>
-#include <string.h>
-
-/* What the metrics need from a set of draws. */
+/* A set of draws, and what the metrics need from it. */
 typedef struct {
   Arena memory;
-  DenseMatrix centred; /* [d, n], minus their mean */
+  DenseMatrix theta; /* [d, n], minus their mean once that is known */
   double *mean; /* [d] */
   double trace, square; /* of the covariance: its trace; the sum of its squared elements, if asked for */
   double fraction[ISOTROPIC_COMPONENTS]; /* of the draws in each mode */
@@ -26,7 +23,7 @@ typedef struct {
 } DenseDraws;
 
 static void study_large_draws_destroy(DenseDraws *draws) {
-  dense_matrix_destroy(&draws->centred);
+  dense_matrix_destroy(&draws->theta);
   arena_free(&draws->memory);
   *draws = (DenseDraws){0};
 }
@@ -137,10 +134,11 @@ static Status study_large_rotate_vectors(Large *self) {
 /* ---- draws */
 
 /* Computes theta[d, n] = U x, where a sampler draws x[d, n] from the streams of `purpose`; in each round
- * every rank draws some of the columns. The caller destroys theta, also after a failure. */
+ * every rank draws some of the columns. The caller must call study_large_draws_destroy, also after a
+ * failure. */
 static Status study_large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
                                const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
-                               DenseMatrix *theta) {
+                               DenseDraws *out) {
   const Dense *dense = self->large->dense;
   const RngLanes rng = rng_lanes(rng_key(self->study->seed, purpose), self->run, 1, n, self->round);
   const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
@@ -149,7 +147,7 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   SCRATCH_ARENA(scratch);
   Chain chain;
   SCOPED(DenseMatrix, x, dense_matrix_destroy);
-  *theta = (DenseMatrix){0};
+  *out = (DenseDraws){0};
   TRY(dense_agree(dense, denoiser_isotropic_chain(&scratch, prior, &fit.schedule, &chain)));
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
@@ -164,8 +162,8 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   double counted = (double)mine;
   dense->sum(1, &counted);
   *fallbacks += (int64_t)counted;
-  TRY(dense_matrix_create(dense, self->problem.d, n, theta));
-  dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
+  TRY(dense_matrix_create(dense, self->problem.d, n, &out->theta));
+  dense_multiply(dense, 1, false, &self->basis, false, &x, &out->theta);
   return STATUS_OK;
 }
 
@@ -208,21 +206,18 @@ static Status study_large_covariance_product(const Large *self, const DenseMatri
   return STATUS_OK;
 }
 
-/* Measures theta[d, n] and takes ownership of it, also after a failure. Every rank measures its columns; sums
- * are taken in the order of draws, so that they do not depend on which rank measured what. The caller must
- * call study_large_draws_destroy. */
-static Status study_large_measure_draws(const Large *self, DenseMatrix *theta, DenseDraws *out) {
+/* Measures the draws. Every rank measures its columns; sums are taken in the order of draws, so that they do
+ * not depend on which rank measured what. */
+static Status study_large_measure_draws(const Large *self, DenseDraws *out) {
   const Dense *dense = self->large->dense;
-  const int d = theta->rows, n = theta->columns;
+  const int d = out->theta.rows, n = out->theta.columns;
   double *values, *x = self->lanes, *work = x + (size_t)d * (size_t)self->most_columns;
   int count[ISOTROPIC_COMPONENTS] = {0};
-  *out = (DenseDraws){.centred = *theta};
-  *theta = (DenseMatrix){0};
   TRY(dense_agree(
       dense, arena_new(&out->memory, (void **)&values, OF_DRAW * (size_t)n + (size_t)d, sizeof *values)));
   out->mean = values + OF_DRAW * n;
   for (int round = 0; round < dense_rounds(dense, n); round++) {
-    dense_get_columns(dense, round, &out->centred, work, x);
+    dense_get_columns(dense, round, &out->theta, work, x);
     study_large_measure_columns(self, dense_columns(dense, n, round, dense->rank), n, x, values);
   }
   dense->sum(OF_DRAW * (size_t)n, values);
@@ -233,21 +228,19 @@ static Status study_large_measure_draws(const Large *self, DenseMatrix *theta, D
   }
   out->distance /= n;
   for (int c = 0; c < self->problem.theta.isotropic.components; c++) out->fraction[c] = (double)count[c] / n;
-  dense_centre(dense, &out->centred, out->mean);
-  out->trace = dense_square(dense, &out->centred) / n;
+  dense_centre(dense, &out->theta, out->mean);
+  out->trace = dense_square(dense, &out->theta) / n;
   if (!study_measures(self->study, "moments")) return STATUS_OK;
-  return study_large_covariance_product(self, &out->centred, &out->centred, &out->square);
+  return study_large_covariance_product(self, &out->theta, &out->theta, &out->square);
 }
 
 /* Makes R exact draws, and measures them. The caller must call study_large_draws_destroy, also after a
  * failure. */
 static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
   int64_t ignored = 0;
-  SCOPED(DenseMatrix, theta, dense_matrix_destroy);
-  *out = (DenseDraws){0};
   TRY(study_large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
-                       &theta));
-  return study_large_measure_draws(self, &theta, out);
+                       out));
+  return study_large_measure_draws(self, out);
 }
 
 /* Computes values[CURVES] of x in comparison with the exact draws; for a floor, x is the second set of exact
@@ -264,7 +257,7 @@ static Status study_large_compare(const Large *self, bool floor, const DenseDraw
   values[CURVE_mean_error + floor] = metric_mean_error(self->problem.d, x->mean, y->mean);
   values[CURVE_largest_mode] = metric_largest(modes, y->fraction);
   if (!study_measures(self->study, "moments")) return STATUS_OK;
-  TRY(study_large_covariance_product(self, &x->centred, &y->centred, &both));
+  TRY(study_large_covariance_product(self, &x->theta, &y->theta, &both));
   values[CURVE_covariance_error + floor] = sqrt(fmax(x->square - 2 * both + y->square, 0) / y->square);
   return STATUS_OK;
 }
@@ -285,16 +278,15 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   double values[CURVES];
   const PolicyMethod method = policy_named(policy->name);
   Belief belief;
-  SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   SCOPED(DenseDraws, draws, study_large_draws_destroy);
   TRY(study_belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
   Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
-                                   self->draws, &result->fallbacks[b], &theta);
+                                   self->draws, &result->fallbacks[b], &draws);
   result->seconds[b] = study_cpu_of_ranks(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
-  TRY(study_large_measure_draws(self, &theta, &draws));
+  TRY(study_large_measure_draws(self, &draws));
   TRY(study_large_compare(self, false, &draws, values));
   for (int c = 0; c < self->study->curve_count; c++) {
     const StudyCurve *curve = self->study->curves[c];
