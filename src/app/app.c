@@ -380,7 +380,7 @@ static Status print_means(StoreFile *file, const Study *study) {
   SCRATCH_ARENA(scratch);
   double *columns[COLUMNS];
   size_t places = (size_t)study->places;
-  const size_t cells = (size_t)(study->file->setting_count * study->file->policy_count);
+  const size_t cells = (size_t)study->file->setting_count * (size_t)study->file->policy_count;
   for (int i = 0; i < COLUMNS; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffixes[i]);

@@ -169,7 +169,7 @@ static Status app_score_export_histories(const Pack *pack, const char *folder) {
   const char *path;
   StoreFile *file;
   for (int h = 0; h < pack->histories; h++) {
-    const double *y = pack->y + h * pack->longest, *x = pack->x + (size_t)(h * pack->longest) * d;
+    const double *y = pack->y + h * pack->longest, *x = pack->x + (size_t)h * (size_t)pack->longest * d;
     char name[32];
     Text text;
     snprintf(name, sizeof name, "history_%03d.csv", h);
