@@ -2,9 +2,6 @@
 
 #include "parallel/grid.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Floating-point operations per second that one core is assumed to reach in a whole simulation. */
 static const double ASSUMED_SPEED = 2e10;
 

@@ -2,7 +2,6 @@
 
 #include "io/provenance.h"
 #include "model/mixture/mixture_store.h"
-#include "study/score.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,6 @@
 
 #include "core/clock.h"
 
-#include <math.h>
-
 /* The CPU seconds of a piece of work. */
 
 enum { FIRST_TRIES = 20 };

@@ -2,7 +2,6 @@
  * printed. */
 #include "app/app.h"
 #include "core/linalg.h"
-#include "io/config/config.h"
 #include "io/provenance.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
  * stdout. */
 #include "app/app.h"
 #include "io/config/config_rows.h"
-#include "io/digest.h"
 #include "io/ownership.h"
 #include "problem/embedding/embedding_classifier.h"
 #include "problem/embedding/embedding_factorisation.h"

@@ -180,6 +180,15 @@ static bool app_run_goes_on(void *context, double fraction) {
   return !app_run_shutdown_asked();
 }
 
+/* Checks that everything outside of this program that the policies need is available. */
+static Status app_run_check_policies(const Study *study) {
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const PolicyMethod method = policy_named(study->file->policies[p].name);
+    TRY(policy_ready(&method, study->file->policies[p].options, (Tick){app_run_goes_on, NULL}));
+  }
+  return STATUS_OK;
+}
+
 /* ---- the verb */
 
 static Status run_study(void) {
@@ -204,7 +213,7 @@ static Status run_study(void) {
     snprintf(default_directory, sizeof default_directory, "results/%s", study.name);
     arguments.directory = default_directory;
   }
-  TRY(parallel_agree(first ? study_ready(&study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
+  TRY(parallel_agree(first ? app_run_check_policies(&study) : STATUS_OK));
   const CheckpointMode mode = arguments.resume || sharded ? CHECKPOINT_RESUME
                               : arguments.overwrite       ? CHECKPOINT_OVERWRITE
                                                           : CHECKPOINT_FRESH;

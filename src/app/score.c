@@ -2,7 +2,6 @@
 #include "study/score.h"
 #include "app/app.h"
 #include "app/app_score_files.h"
-#include "io/io_dataset.h"
 
 static struct {
   const char *problem, *export, *draws, *reference;

@@ -1,7 +1,6 @@
 /* thompson status: what is done, failed and left in a results folder. Works while the job runs, on any
  * machine that sees the folder. */
 #include "app/app.h"
-#include "core/arena.h"
 #include "parallel/parallel_adaptive.h"
 
 static struct {

@@ -7,8 +7,6 @@
 #include "parallel/parallel_fits.h"
 #include "parallel/parallel_logs.h"
 
-#include <unistd.h>
-
 static struct {
   const char *study, *theta, *logs, *output, *noise;
   const LikelihoodOps *likelihood;
@@ -118,6 +116,9 @@ static Status app_train_from_study(Arena *memory, Training *out) {
   SCOPED(Study, study, study_destroy);
   SCOPED(Problem, problem, problem_destroy);
   AppTexts sets = {.count = arguments.options.count};
+  FitSource logs;
+  Belief first;
+  Prior base;
   for (int i = 0; i < sets.count; i++)
     TRY(arena_print(&scratch, &sets.texts[i], "prior.%s", arguments.options.texts[i]));
   TRY(config_study_text(arguments.study, &text));
@@ -129,7 +130,13 @@ static Status app_train_from_study(Arena *memory, Training *out) {
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments.has_seed ? arguments.seed : study.seed, 0)};
   TRY(study_belief_fit_prior(setting, arguments.family, &problem, &out->belief));
-  return study_fit_data_create_alone(memory, setting, &out->belief, &problem, &out->source);
+  /* The prior that must be fitted before, if there is one, is fitted here. */
+  TRY(study_belief_prerequisite(setting, &problem, &out->belief, &first));
+  if (first.kind == BELIEF_NONE)
+    return study_fit_data_create(memory, &out->belief, &problem, NULL, &out->source);
+  TRY(study_fit_data_create(&scratch, &first, &problem, NULL, &logs));
+  TRY(fit_source_whole(&scratch, &logs, first.family, &first.fit, &base));
+  return study_fit_data_create(memory, &out->belief, &problem, &base, &out->source);
 }
 
 /* Takes the samples from the user's file, and the options of the fit from --option. */

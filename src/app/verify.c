@@ -1,8 +1,6 @@
 /* thompson verify: read every file that the program has put into the folder, run random tasks again, and
  * compare every byte with what the folder holds. */
 #include "app/app.h"
-#include "core/arena.h"
-#include "io/store.h"
 #include "parallel/finished.h"
 
 #include <dirent.h>

@@ -146,7 +146,8 @@ Status reduce_cell_quantiles(int64_t runs, int points, const double *values, dou
 Status reduce_cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                                 double *se) {
   SCRATCH_ARENA(scratch);
-  const int points = study->places, stride = study_runs_stride(&study->runs);
+  const int points = study->places,
+            stride = study->runs.adaptive ? study->runs.replicates : 1; /* to the next block of a replicate */
   double *sum;
   ALLOCATE(&scratch, sum, 4 * points);
   double *n = sum + points, *mean = n + points, *count = mean + points;

@@ -3,6 +3,7 @@
  * Small curves go to rank 0, which takes the cells in order and compresses them. If curves are large, each of
  * the other ranks has its own settings: it reads them, writes their curves to their places in the file, and
  * sends the statistics to rank 0. */
+#include "core/quantile.h"
 #include "parallel/reduce_internal.h"
 
 #include <errno.h>
@@ -45,6 +46,24 @@ static const double *reducer_curve_to_put(const Reducer *reducer, const Work *wo
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
+/* Summarises a curve of a study of estimates, whose means over runs are mean[ESTIMATES_POINTS]:
+ * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval; `mean` is sorted. */
+static void reducer_summarise_estimate(double *mean, double *out) {
+  double *sample = mean + ESTIMATES_FIRST, centre = 0, square = 0;
+  int n = 0;
+  for (int s = 0; s < ESTIMATES_RESAMPLES; s++)
+    if (!isnan(sample[s])) centre += sample[s], sample[n++] = sample[s];
+  centre /= n > 0 ? n : 1;
+  for (int s = 0; s < n; s++) square += (sample[s] - centre) * (sample[s] - centre);
+  quantile_sort(n, sample);
+  out[ESTIMATES_of_value] = mean[ESTIMATES_VALUE];
+  out[ESTIMATES_of_value_se] = n > 1 ? sqrt(square / (n - 1)) : NAN;
+  out[ESTIMATES_of_value_low] = n > 1 ? quantile_of_sorted(n, sample, 0.025) : NAN;
+  out[ESTIMATES_of_value_high] = n > 1 ? quantile_of_sorted(n, sample, 0.975) : NAN;
+  out[ESTIMATES_of_effective_sample_size] = mean[ESTIMATES_SIZE];
+  out[ESTIMATES_of_mean_weight] = mean[ESTIMATES_WEIGHT];
+}
+
 static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
   const Cell *cell = &work->cells[p > 0];
@@ -79,7 +98,7 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
     double mean[ESTIMATES_POINTS], se[ESTIMATES_POINTS], n[ESTIMATES_POINTS], value[ESTIMATES_COUNT];
     reduce_cell_mean(cell->runs, ESTIMATES_POINTS, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS,
                      NULL, mean, se, n);
-    estimates_summarise(mean, value);
+    reducer_summarise_estimate(mean, value);
     for (int i = 0; i < ESTIMATES_COUNT; i++)
       TRY(store_put_part(reducer->file, reduce_estimates[i][0], (size_t[]){start[0], start[1], c},
                          (size_t[]){1, 1, 1}, &value[i]));

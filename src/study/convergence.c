@@ -167,13 +167,9 @@ static Status study_convergence_block_create(Arena *memory, Block *block) {
   const PriorFit chain = fit_of_keys(run->setting, "prior.", seed, task->replicate);
   TRY(study_convergence_options(memory, run->policy->options, &block->options));
   TRY(prior_standard(memory, problem->d, &chain, &block->prior));
-  const SamplerSetup setup = {.prior = &block->prior,
-                              .likelihood = &problem->likelihood,
-                              .runs = task->runs,
-                              .draws = 1,
-                              .seed = seed,
-                              .first_run = task->first_run,
-                              .options = block->options};
+  const PolicySetup policy = study_policy_setup(run);
+  SamplerSetup setup = policy_sampler_setup(&policy);
+  setup.prior = &block->prior, setup.options = block->options;
   TRY(sampler_create(memory, run->method.sampler, &setup, &block->sampler));
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,

@@ -28,7 +28,3 @@ enum {
 #undef ESTIMATES_ENUM
       ESTIMATES_COUNT
 };
-
-/* Summarises a curve, whose means over runs are mean[ESTIMATES_POINTS] and are sorted: out[ESTIMATES_COUNT],
- * NAN if there are none. The interval is a percentile interval. */
-void estimates_summarise(double *mean, double *out);

@@ -94,11 +94,10 @@ typedef struct {
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
   Draws sets[SETS];
   int64_t *ignored; /* [B], fallbacks of the exact sampler */
-  Emd *emd;
-  Wasserstein *wasserstein;
+  Comparison comparison; /* of one run */
+  double *star; /* [d], its theta* */
   TiltEnd end;
   double *evidence; /* [d, d + 1] of one run */
-  double *work; /* a theta*, then the scratch of a Comparison */
 } Block;
 
 /* Creates the policy's sampler, or the policy itself if it has none. */
@@ -160,13 +159,19 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
     ALLOCATE(memory, draws->run.mean, d);
     ALLOCATE(memory, draws->run.covariance, d * d);
   }
-  ALLOCATE(memory, block->work, d + metric_work(problem->d, most, modes));
-  TRY(wasserstein_create(memory, problem->d, most, &block->wasserstein));
+  ALLOCATE(memory, block->star, d);
+  block->comparison = (Comparison){.d = problem->d,
+                                   .y = &block->sets[OF_REFERENCE].run,
+                                   .truth = block->star,
+                                   .history = &block->history,
+                                   .modes = block->truth.mixture};
+  ALLOCATE(memory, block->comparison.work, metric_work(problem->d, most, modes));
+  TRY(wasserstein_create(memory, problem->d, most, &block->comparison.wasserstein));
   if (study_measures(study, "log_concavity")) {
     ALLOCATE(memory, block->evidence, d * (d + 1));
     TRY(tilt_end_create(memory, problem->d, &block->end));
   }
-  return study_measures(study, "emd") ? emd_create(memory, most, &block->emd) : STATUS_OK;
+  return study_measures(study, "emd") ? emd_create(memory, most, &block->comparison.emd) : STATUS_OK;
 }
 
 static void study_posterior_block_destroy(Block *block) {
@@ -181,14 +186,6 @@ static void study_draw_with_sampler(const Block *block, int set, Sampler *sample
   const RngLanes rng = rng_lanes(rng_key(block->run->study->seed, purposes[set]), world->first_run,
                                  world->runs, draws->run.n, world->round);
   sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
-}
-
-static void study_pick_run_draws(const Block *block, const Draws *draws, int b) {
-  const int d = block->run->problem->d;
-  const Cloud *run = &draws->run;
-  lanes_copy(d, run->n, draws->theta + (size_t)b * (size_t)run->n, block->world.runs * run->n, run->theta,
-             run->n);
-  linalg_moments(d, run->n, run->theta, run->mean, run->covariance);
 }
 
 /* Measures the log-concavity of the density that tilted transport starts from, at the end of its flow, or one
@@ -221,38 +218,35 @@ static Status study_compare_draws(Block *block, int point) {
   const World *world = &block->world;
   const int runs = world->runs, d = block->run->problem->d;
   const Draws *sets = block->sets;
+  Comparison *comparison = &block->comparison;
   if (block->watch) watch_add(block->watch, block->seen, sets[OF_SAMPLER].run.n, sets[OF_SAMPLER].theta);
   for (int s = OF_REFERENCE; s < SETS; s++)
     if (sets[s].theta) study_draw_with_sampler(block, s, &block->exact, &block->history, block->ignored);
   for (int b = 0; b < runs; b++) {
-    Comparison comparison = {.d = d,
-                             .y = &sets[OF_REFERENCE].run,
-                             .truth = block->work,
-                             .history = &block->history,
-                             .run = b,
-                             .modes = block->truth.mixture,
-                             .directions = {.key = rng_key(study->seed, RNG_DIRECTION),
-                                            .run = world->first_run + (uint32_t)b,
-                                            .round = world->round},
-                             .work = block->work + d,
-                             .emd = block->emd,
-                             .wasserstein = block->wasserstein};
-    lanes_copy(d, 1, world->theta + b, runs, block->work, 1);
-    for (int s = 0; s < SETS; s++)
-      if (sets[s].theta) study_pick_run_draws(block, &sets[s], b);
+    comparison->run = b;
+    comparison->directions = (Rng){.key = rng_key(study->seed, RNG_DIRECTION),
+                                   .run = world->first_run + (uint32_t)b,
+                                   .round = world->round};
+    lanes_copy(d, 1, world->theta + b, runs, block->star, 1);
+    for (int s = 0; s < SETS; s++) {
+      const Cloud *own = &sets[s].run;
+      if (!sets[s].theta) continue;
+      lanes_copy(d, own->n, sets[s].theta + (size_t)b * (size_t)own->n, runs * own->n, own->theta, own->n);
+      linalg_moments(d, own->n, own->theta, own->mean, own->covariance);
+    }
     for (int c = 0; c < study->curve_count; c++) {
       const int which = (int)(study->curves[c] - study_posterior.curves);
       const bool shared = study->curves[c]->shared;
       double *out = study_result_values(result, c, b) + point;
       if (result->has_shared && shared) continue;
       /* A floor compares the second set of exact draws with the first. */
-      comparison.x = &sets[shared ? OF_FLOOR : OF_SAMPLER].run;
+      comparison->x = &sets[shared ? OF_FLOOR : OF_SAMPLER].run;
       if (kinds[which].measure)
-        TRY(kinds[which].measure(&comparison, out));
+        TRY(kinds[which].measure(comparison, out));
       else if (which == CURVE_ess)
         *out = block->policy.ops ? NAN : block->sampler.ess[b];
       else
-        TRY(study_measure_concavity(block, which, b, comparison.directions, out));
+        TRY(study_measure_concavity(block, which, b, comparison->directions, out));
     }
   }
   return STATUS_OK;

@@ -100,15 +100,6 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
   return study_belief_check(&belief, method.sampler, problem, &work->sampler);
 }
 
-Status study_ready(const Study *study, Tick tick) {
-  for (int p = 0; p < study->file->policy_count; p++) {
-    const ConfigPolicy *policy = &study->file->policies[p];
-    const PolicyMethod method = policy_named(policy->name);
-    TRY(policy_ready(&method, policy->options, tick));
-  }
-  return STATUS_OK;
-}
-
 /* Checks that each policy fits the prior and the likelihood in a setting, before anything is run or fitted.
  * Fills in work[policies], and the cost of what they share. */
 static Status study_check_policies(const Study *study, const Config *setting, PolicyWork *work,

@@ -149,10 +149,6 @@ int study_task_index(const Study *study, int setting, int policy, int block);
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
-/* Checks that everything outside of this program that the policies need is available; if not, returns
- * STATUS_INPUT with one sentence. */
-Status study_ready(const Study *study, Tick tick);
-
 /* Returns word number `index` of the key runs.of: the curves of all kinds of studies and their paired
  * differences; NULL after the last. */
 const char *study_target_name(int index);

@@ -329,19 +329,6 @@ Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem 
   return training_samples_contaminate(&belief->fit, samples);
 }
 
-Status study_fit_data_create_alone(Arena *memory, const Config *setting, const Belief *belief,
-                                   const Problem *problem, FitSource *out) {
-  SCRATCH_ARENA(scratch);
-  FitSource logs;
-  Belief first;
-  Prior base;
-  TRY(study_belief_prerequisite(setting, problem, belief, &first));
-  if (first.kind == BELIEF_NONE) return study_fit_data_create(memory, belief, problem, NULL, out);
-  TRY(study_fit_data_create(&scratch, &first, problem, NULL, &logs));
-  TRY(fit_source_whole(&scratch, &logs, first.family, &first.fit, &base));
-  return study_fit_data_create(memory, belief, problem, &base, out);
-}
-
 /* ---- what can be known before a prior is fitted */
 
 Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem,

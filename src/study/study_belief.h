@@ -63,9 +63,6 @@ Status study_belief_prerequisite(const Config *setting, const Problem *problem, 
  * study_belief_prerequisite, or NULL if there is none. */
 Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
                              FitSource *out);
-/* Does the same, but fits the base itself first. */
-Status study_fit_data_create_alone(Arena *memory, const Config *setting, const Belief *belief,
-                                   const Problem *problem, FitSource *out);
 
 /* Returns the number of operations that fitting the prior takes (PriorOps.cost). */
 double study_belief_fit_cost(const Belief *belief, const Problem *problem);

@@ -30,8 +30,6 @@ uint32_t study_runs_replicate(const Runs *runs, int64_t run) {
   return (uint32_t)(((run + 1) * runs->replicates - 1) / runs->most); /* the last that starts at or before */
 }
 
-int study_runs_stride(const Runs *runs) { return runs->adaptive ? runs->replicates : 1; }
-
 int64_t study_runs_in_blocks(const Runs *runs, int blocks) {
   return blocks >= runs->blocks ? runs->most : blocks * runs->block;
 }

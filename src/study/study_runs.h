@@ -33,8 +33,6 @@ Status study_runs_create(const Config *config, Runs *out);
  * never spans two replicates. */
 int64_t study_runs_list(const Runs *runs, RunsBlock *out);
 uint32_t study_runs_replicate(const Runs *runs, int64_t run);
-/* Returns the distance from a block to the next one with the same replicate. */
-int study_runs_stride(const Runs *runs);
 /* Returns the number of runs in the first blocks. */
 int64_t study_runs_in_blocks(const Runs *runs, int blocks);
 
