@@ -26,16 +26,16 @@ static void study_target_text(const StudyCurve *curve, bool paired, size_t size,
 
 const char *study_target_name(int index) {
   static char names[MOST_NAMES][NAME_SIZE];
-  static int count;
-  static bool listed;
-  for (int i = 0; !listed && registry[i]; i++)
+  int count = 0;
+  for (int i = 0; registry[i]; i++)
     for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++)
       for (int paired = 0; paired <= !curve->shared && !curve->unpublished; paired++) {
-        ASSERT(count < MOST_NAMES);
-        study_target_text(curve, paired, NAME_SIZE, names[count++]);
+        if (count++ < index) continue;
+        ASSERT(index < MOST_NAMES);
+        study_target_text(curve, paired, NAME_SIZE, names[index]);
+        return names[index];
       }
-  listed = true;
-  return index < count ? names[index] : NULL;
+  return NULL;
 }
 
 /* Returns word number `index` that asks for curves, in studies of estimates or in all others; NULL after the

@@ -243,13 +243,10 @@ void study_belief_path(const Belief *belief, const char *directory, size_t size,
 }
 
 bool study_belief_is_file_name(const char *name) {
-  const size_t family = strcspn(name, "-");
-  char word[32];
-  if (name[family] == '\0' || family >= sizeof word) return false;
-  snprintf(word, sizeof word, "%.*s", (int)family, name);
-  const char *hash = name + family + 1;
-  return study_candidates_family(word) && strspn(hash, "0123456789abcdef") == HASH_SHOWN &&
-         strcmp(hash + HASH_SHOWN, ".nc") == 0;
+  char family[32], hash[HASH_SHOWN + 1];
+  int end = 0; /* set if the whole of this is there */
+  sscanf(name, "%31[^-]-%20[0-9a-f].nc%n", family, hash, &end);
+  return end > 0 && name[end] == '\0' && strlen(hash) == HASH_SHOWN && study_candidates_family(family);
 }
 
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
