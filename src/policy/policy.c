@@ -205,8 +205,7 @@ Status policy_check_weigh(const PolicyMethod *method, const Config *options) {
 
 double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work) {
   PolicyWork drawn = *work;
-  if (!method->sampler || rule_of(work->sampler.options)->moments)
-    return policy_cost(method, work);
+  if (!method->sampler || rule_of(work->sampler.options)->moments) return policy_cost(method, work);
   const double draws = (double)config_int(work->sampler.options, "propensity_draws");
   drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
   const double arms = work->apart ? 1 : work->arms;
