@@ -1,7 +1,7 @@
 /* Fits of the candidates of family auto. */
 #include "harness.h"
 
-#include "model/prior/fit_keys.h"
+#include "model/prior/prior.h"
 #include "study/study_candidates.h"
 
 #include <string.h>

@@ -3,8 +3,6 @@
  * moves to another history; a run next to one that forgets; and options that contradict each other. */
 #include "glm_fixture.h"
 
-#include "model/history/history_filtered.h"
-
 enum { D = 3, RUNS = 19, N = 60 };
 
 static History filtered(Arena *memory, const Mixture *mixture, const Likelihood *likelihood, int keep) {

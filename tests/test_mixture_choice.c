@@ -3,7 +3,6 @@
 
 #include "core/linalg.h"
 #include "model/mixture/em_samples.h"
-#include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/prior.h"
 

@@ -46,9 +46,10 @@ static void test_digest_in_parts(void) {
 }
 
 static char *attribute(StoreFile *file, const char *name) {
-  char *text = NULL;
-  CHECK_OK(store_get_text_attribute(file, name, &text));
-  return text ? text : strdup("");
+  SCRATCH_ARENA(memory);
+  const char *text = "";
+  CHECK_OK(store_get_text_attribute(&memory, file, name, &text));
+  return strdup(text);
 }
 
 static void check_attribute(StoreFile *file, const char *name, const char *expected) {

@@ -113,19 +113,18 @@ static void check_sample(const char *path) {
     CHECK_NEAR(single[i], (float)value_at(i, 0), 0);
     CU_ASSERT(steps[i] == -i && flags[i] == i % 3 && isnan(unused[i]));
   }
-  char *config = NULL, *nothing = NULL;
+  SCRATCH_ARENA(memory);
+  const char *config = NULL, *nothing = NULL;
   double noise;
   int64_t seed;
-  CHECK_OK(store_get_text_attribute(file, "config", &config));
-  CHECK_OK(store_get_text_attribute(file, "nothing", &nothing));
+  CHECK_OK(store_get_text_attribute(&memory, file, "config", &config));
+  CHECK_OK(store_get_text_attribute(&memory, file, "nothing", &nothing));
   CHECK_OK(store_get_real_attribute(file, "noise", &noise));
   CHECK_OK(store_get_int_attribute(file, "seed", &seed));
   CU_ASSERT(config && strcmp(config, "name: a\nseed: 1\n") == 0);
   CU_ASSERT(nothing && strcmp(nothing, "") == 0);
   CHECK_NEAR(noise, 0.1, 0);
   CU_ASSERT_EQUAL(seed, INT64_MAX - 1);
-  free(config);
-  free(nothing);
   store_abandon(file);
 }
 
@@ -280,7 +279,8 @@ static void test_wrong_content(void) {
   double real, reals[ROWS];
   int64_t ints[ROWS];
   int64_t integer;
-  char *text;
+  SCRATCH_ARENA(memory);
+  const char *text;
   CHECK_FAILS(store_shape(file, "regret", 2, shape), STATUS_INPUT,
               "the variable 'regret' has shape (40, 300), expected (any, 299)");
   CU_ASSERT_EQUAL(shape[0], SIZE_MAX);
@@ -291,8 +291,9 @@ static void test_wrong_content(void) {
   CHECK_FAILS(store_get_doubles(file, "theta", reals), STATUS_INPUT, "has no variable 'theta'");
   CHECK_FAILS(store_get_doubles(file, "policy", reals), STATUS_INPUT, "'policy' does not hold numbers");
   CHECK_FAILS(store_get_int64s(file, "single", ints), STATUS_INPUT, "'single' does not hold integers");
-  CHECK_FAILS(store_get_text_attribute(file, "title", &text), STATUS_INPUT, "has no attribute 'title'");
-  CHECK_FAILS(store_get_text_attribute(file, "seed", &text), STATUS_INPUT, "'seed' is not text");
+  CHECK_FAILS(store_get_text_attribute(&memory, file, "title", &text), STATUS_INPUT,
+              "has no attribute 'title'");
+  CHECK_FAILS(store_get_text_attribute(&memory, file, "seed", &text), STATUS_INPUT, "'seed' is not text");
   CHECK_FAILS(store_get_real_attribute(file, "config", &real), STATUS_INPUT,
               "'config' is not a single number");
   CHECK_FAILS(store_get_int_attribute(file, "noise", &integer), STATUS_INPUT, "is not a single integer");
@@ -353,15 +354,15 @@ static void test_foreign_files(void) {
   char path[PATH_MAX];
   const char *source = getenv("THOMPSON_SOURCE");
   StoreFile *file;
-  char *note;
+  SCRATCH_ARENA(memory);
+  const char *note;
   double theta[15], x[12];
   int64_t y[4];
   signed char tag[4];
   snprintf(path, sizeof path, "%s/tests/golden/dataset_float.nc", source ? source : ".");
   CHECK_OK(store_open(path, &file));
-  CHECK_OK(store_get_text_attribute(file, "note", &note));
+  CHECK_OK(store_get_text_attribute(&memory, file, "note", &note));
   CU_ASSERT_STRING_EQUAL(note, "größer");
-  free(note);
   CHECK_OK(store_get_doubles(file, "theta", theta));
   CHECK_NEAR(theta[14], 4.25, 0);
   store_abandon(file);

@@ -4,8 +4,6 @@
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "metric/metrics.h"
-#include "model/history/history_filtered.h"
-#include "model/prior/fit_keys.h"
 #include "model/prior/prior_wide.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"

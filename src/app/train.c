@@ -1,7 +1,6 @@
 /* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
-#include "model/prior/fit_keys.h"
 #include "model/prior/training_samples.h"
 #include "parallel/auto.h"
 #include "parallel/parallel_fits.h"

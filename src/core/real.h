@@ -44,6 +44,8 @@ INLINE Real real_max(Real x, Real y) { return real_choose(real_above(x, y), x, y
 INLINE Real real_within(double most, Real x) {
   return real_max(real_of(-most), -real_max(real_of(-most), -x));
 }
+/* Computes special_two_products of each lane. */
+INLINE Real real_two_products(Real a, Real b, Real c, Real d) { return a * b + (c * d + 0.0); }
 INLINE bool real_everywhere(Mask mask) {
   int64_t all = -1;
   for (int n = 0; n < REAL_WIDTH; n++) all &= mask[n];

@@ -6,7 +6,7 @@
  * STATUS_INPUT if a file that a user supplied lacks something or has the wrong shape. */
 #pragma once
 
-#include "core/status.h"
+#include "core/arena.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,8 +109,8 @@ Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *st
 Status store_get_floats(StoreFile *file, const char *name, float *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out);
-/* Reads a global attribute: a text into allocated memory, free() *out; or one number. */
-Status store_get_text_attribute(StoreFile *file, const char *name, char **out);
+/* Reads a global attribute: a text, into `memory`, or one number. */
+Status store_get_text_attribute(Arena *memory, StoreFile *file, const char *name, const char **out);
 Status store_get_real_attribute(StoreFile *file, const char *name, double *out);
 Status store_get_int_attribute(StoreFile *file, const char *name, int64_t *out);
 

@@ -247,31 +247,24 @@ static Status find_attribute(StoreFile *file, const char *name, nc_type *type, s
   return STATUS_OK;
 }
 
-Status store_get_text_attribute(StoreFile *file, const char *name, char **out) {
+Status store_get_text_attribute(Arena *memory, StoreFile *file, const char *name, const char **out) {
   nc_type type;
   size_t length;
-  *out = NULL;
+  char *text = NULL;
   TRY(find_attribute(file, name, &type, &length));
   if (type == NC_STRING && length == 1) { /* as some Python programs write it */
-    char *text = NULL;
     TRY(store_check(file, nc_get_att_string(file->ncid, NC_GLOBAL, name, &text), "read the attribute '%s'",
                     name));
-    const char *found = text ? text : "";
-    const Status status = memory_new((void **)out, strlen(found) + 1, 1);
-    if (status == STATUS_OK) strcpy(*out, found);
+    const Status status = arena_print(memory, out, "%s", text ? text : "");
     nc_free_string(1, &text);
     return status;
   }
   if (type != NC_CHAR)
     return status_set(STATUS_INPUT, "%s: the attribute '%s' is not text", file->path, name);
-  NEW(*out, length + 1);
-  Status status =
-      store_check(file, nc_get_att_text(file->ncid, NC_GLOBAL, name, *out), "read the attribute '%s'", name);
-  if (status != STATUS_OK) {
-    free(*out);
-    *out = NULL;
-  }
-  return status;
+  ALLOCATE(memory, text, length + 1);
+  *out = text;
+  return store_check(file, nc_get_att_text(file->ncid, NC_GLOBAL, name, text), "read the attribute '%s'",
+                     name);
 }
 
 /* Checks that an attribute is one number. */

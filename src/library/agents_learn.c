@@ -2,7 +2,6 @@
  * (model/prior/prior_online.h). The evidence of an agent does not depend on its prior, so the new prior can
  * replace the old one while the agents keep what they have observed. */
 #include "library/library.h"
-#include "model/prior/fit_keys.h"
 #include "model/prior/prior_online.h"
 #include "model/prior/prior_wide.h"
 

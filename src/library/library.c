@@ -3,7 +3,6 @@
 #include "core/core_tick.h"
 #include "io/csv_fields.h"
 #include "io/version.h"
-#include "model/prior/fit_keys.h"
 #include "model/prior/training_samples.h"
 
 #include <errno.h>

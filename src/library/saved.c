@@ -3,7 +3,6 @@
  * describes the format. All later versions read what one version has written: whoever changes the format
  * raises SAVED_FORMAT, and keeps reading the earlier ones, of which tests/golden has samples. */
 #include "library/library.h"
-#include "model/prior/fit_keys.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -129,14 +128,6 @@ static Status library_refuse_damaged(StoreFile *file, const char *what) {
   return status_set(STATUS_INPUT, "%s: %s is out of range", store_path(file), what);
 }
 
-static Status library_get_text(StoreFile *file, Arena *memory, const char *name, const char **out) {
-  char *text;
-  TRY(store_get_text_attribute(file, name, &text));
-  Status status = arena_print(memory, out, "%s", text);
-  free(text);
-  return status;
-}
-
 static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
   PriorFit defaults;
   int64_t format, seed;
@@ -149,13 +140,13 @@ static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *
     return status_set(STATUS_INPUT,
                       "%s was written by a later version: its format is %lld, this one reads %d",
                       store_path(file), (long long)format, SAVED_FORMAT);
-  TRY(library_get_text(file, memory, "saved", &kind));
+  TRY(store_get_text_attribute(memory, file, "saved", &kind));
   if (strcmp(kind, saved->kind) != 0)
     return status_set(STATUS_INPUT, "%s does not hold a saved %s, but a saved %s", store_path(file),
                       saved->kind, kind);
-  TRY(library_get_text(file, memory, "sampler", &saved->arguments.sampler));
-  TRY(library_get_text(file, memory, "likelihood", &saved->arguments.likelihood));
-  TRY(library_get_text(file, memory, "options", &saved->arguments.options));
+  TRY(store_get_text_attribute(memory, file, "sampler", &saved->arguments.sampler));
+  TRY(store_get_text_attribute(memory, file, "likelihood", &saved->arguments.likelihood));
+  TRY(store_get_text_attribute(memory, file, "options", &saved->arguments.options));
   TRY(store_get_int_attribute(file, "fallbacks", &saved->fallbacks));
   TRY(store_get_int_attribute(file, "seed", &seed));
   saved->arguments.seed = (uint64_t)seed;

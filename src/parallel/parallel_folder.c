@@ -171,16 +171,15 @@ Status parallel_folder_make_room(const char *directory, const char *name, const 
 /* Reads the outcomes in an open file of results. Refuses those of another study, and says which key has
  * changed since they were written. */
 static Status former_read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
-  SCOPED(char *, sha, memory_free_text);
-  SCOPED(char *, config, memory_free_text);
+  const char *sha, *config;
   char difference[1024] = "its configuration differs";
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
   if (!store_has_attribute(file, "config_sha256"))
     return status_set(STATUS_FILE, "%s is not a results file; move it away or use another folder",
                       store_path(file));
-  TRY(store_get_text_attribute(file, "config_sha256", &sha));
+  TRY(store_get_text_attribute(memory, file, "config_sha256", &sha));
   if (strcmp(sha, study->file->sha256) != 0) {
-    TRY(store_get_text_attribute(file, "config", &config));
+    TRY(store_get_text_attribute(memory, file, "config", &config));
     config_first_difference(config, study->file->resolved, sizeof difference, difference);
     return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
   }

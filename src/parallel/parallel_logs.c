@@ -33,10 +33,11 @@ static Status fit_checkpoint_put(StoreFile *file, const LogsState *state, const 
 
 static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
   SCOPED(StoreFile *, file, store_close);
-  SCOPED(char *, of, memory_free_text);
+  SCRATCH_ARENA(scratch);
+  const char *of;
   int64_t iterations, converged;
   TRY(store_open_own(path, &file));
-  TRY(store_get_text_attribute(file, "partial_of", &of));
+  TRY(store_get_text_attribute(&scratch, file, "partial_of", &of));
   if (strcmp(of, state->of) != 0)
     return status_set(STATUS_RESUME,
                       "%s was made from other logs or settings; remove it, or name another file with -o",

@@ -1,7 +1,6 @@
 /* The registry of posterior samplers, and the checks common to all of them before and after they run. */
 #include "sampler/sampler.h"
 
-#include "model/history/history_filtered.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"

@@ -142,7 +142,7 @@ const ConfigKey *sampler_shared_keys(void);
  * many draws. */
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
 /* Creates the history for a sampler of this setup if its option `memory` makes it forget
- * (model/history/history_filtered.h): one in `share` runs has an observation in each round. Otherwise creates
+ * (model/history/history_filtered.c): one in `share` runs has an observation in each round. Otherwise creates
  * nothing, sets *forgets to false and returns STATUS_OK. */
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
                        bool *forgets, History *out);

@@ -9,7 +9,6 @@
 #include "core/clock.h"
 #include "core/simd.h"
 #include "metric/metric_gaussian_kl.h"
-#include "model/prior/fit_keys.h"
 #include "sampler/cost.h"
 #include "study/keys.h"
 #include "study/study.h"

@@ -10,7 +10,6 @@
 #include "core/clock.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/prior/fit_keys.h"
 #include "sampler/check/watch.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"

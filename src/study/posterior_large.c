@@ -8,7 +8,6 @@
  * Covariances are d x d and are not formed: the inner product of those of two centred sets, X of n draws and
  * Y of m, is |X' Y|^2 / (n m). */
 #include "core/clock.h"
-#include "model/prior/fit_keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 

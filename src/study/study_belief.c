@@ -1,6 +1,5 @@
 #include "study/study_belief.h"
 
-#include "model/prior/fit_keys.h"
 #include "model/prior/logs_fit.h"
 #include "model/prior/prior_wide.h"
 #include "model/prior/training_samples.h"

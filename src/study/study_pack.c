@@ -1,6 +1,5 @@
 #include "study/study_pack.h"
 
-#include "model/prior/fit_keys.h"
 #include "study/keys.h"
 
 #include <math.h>

@@ -50,14 +50,11 @@ static void denoiser_pad_lanes(int rows, int lanes, const double *from, double *
 SIMD_CLONES
 static void denoiser_log_shrinkage(size_t count, double most, const double *restrict q,
                                    double *restrict out) {
-  for (size_t k = 0; k < count; k += VECTOR_LANES) {
+  for (RealLanes at = real_begin((int)count); at.count > 0; real_next(&at)) {
     Real x;
-    double bounded[VECTOR_LANES];
-    for (int i = 0; i < VECTOR_LANES; i++) bounded[i] = 1 + (q[k + i] < most ? q[k + i] : most);
-    memcpy(&x, bounded, sizeof x);
-    x = real_log(x);
-    x *= -0.5;
-    memcpy(out + k, &x, sizeof x);
+    real_load(at, 1, q, &x);
+    x = -0.5 * real_log(1 + real_choose(real_above(real_of(most), x), x, real_of(most)));
+    real_store(at, 1, &x, out);
   }
 }
 

@@ -36,13 +36,8 @@ static double even_alpha_bar(const ScheduleRule *rule, int t) {
 Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out) {
   *out = (Schedule){0};
   TRY(schedule_check(rule));
-  const int stages = rule->stages;
-  out->stages = stages;
-  size_t entries = (size_t)stages + 1;
-  ALLOCATE(memory, out->alpha, 4 * entries);
-  out->alpha_bar = out->alpha + entries;
-  out->beta = out->alpha_bar + entries;
-  out->beta_tilde = out->beta + entries;
+  const int stages = out->stages = rule->stages;
+  ALLOCATE_ARRAYS(memory, stages + 1, out->alpha, out->alpha_bar, out->beta, out->beta_tilde);
   out->alpha[0] = 1;
   const double alpha = rule->keep_signal ? pow(rule->alpha, 100.0 / stages) : rule->alpha;
   for (int t = 1; t <= stages; t++)

@@ -17,6 +17,7 @@
 #include "core/arena.h"
 #include "core/tiling.h"
 #include "model/history/likelihood.h"
+#include "model/mixture/mixture.h"
 
 typedef struct {
   Arena *memory; /* the creator's arena */
@@ -127,3 +128,19 @@ bool history_rows_are_single(const History *history);
 /* Returns what history_log_likelihood subtracts from every value of a lane because rows that are arms do not
  * contain it. */
 double history_excess(const HistoryView *view, int lane);
+
+/* ---- a history that forgets rows */
+
+/* Creates a history that forgets (history_filtered.c), for a likelihood that is not conjugate. The prior is
+ * that of the sampler and is copied. One in `share` runs gets an observation in a round, as in a HistoryPlan;
+ * keep > 0 requires share = 1. There is room for any number of rounds. */
+Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, int runs, int share,
+                               const Likelihood *likelihood, History *out);
+bool history_is_filtered(const History *history);
+/* Returns the rows that are not forgotten, as a view that is a history of rows; empty with keep = 0. */
+History history_retained(const History *history);
+/* Finds what was forgotten, for component c and the runs of `view` (draws = 1, no shift or scale): adds
+ * Lambda_c to precision[d, d, lanes] and b_c to vector[d, lanes], and sets log_scale[lanes] to log s_c. */
+void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale);
+/* Adds the numerical fallbacks of the runs that forgot rows in the last round to fallbacks[B]. */
+void history_filtered_fallbacks(const History *history, int64_t *fallbacks);

@@ -1,5 +1,11 @@
-#include "model/history/history_filtered.h"
-
+/* A history that forgets, so that its memory does not grow: assumed-density filtering (Maybeck 1982; Opper
+ * 1998, A Bayesian approach to on-line learning), and windowed expectation propagation.
+ *
+ * The likelihood of a forgotten row is replaced by the Gaussian that expectation propagation (ep.h) found for
+ * it: for each component c of the mixture prior, by evidence (Lambda_c, b_c) and log s_c, the logarithm of
+ * its scale. With keep = 0 every row is forgotten at once, given the posterior before it. Otherwise at least
+ * the last `keep` rows, and fewer than 2 keep, stay as they are: as soon as there are 2 keep rows, the older
+ * half is replaced by Gaussians found from all of them together with what was forgotten before. */
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/history/ep.h"

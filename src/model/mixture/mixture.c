@@ -187,9 +187,6 @@ INLINE void join_component(bool first, Real log_density, Sums *sums) {
   sums->total = first ? one : sums->old_share * sums->total + sums->share;
 }
 
-/* Returns a b + c d as special_two_products does. */
-INLINE Real two_products(Real a, Real b, Real c, Real d) { return a * b + (c * d + 0.0); }
-
 /* Computes out[rows] = rows i, i + 1, .. of P_c (x - m_c): each vector of x that is loaded serves several
  * rows, whose sums stay in registers. */
 enum { PULL_ROWS = 4 };
@@ -265,7 +262,7 @@ void mixture_density(const Mixture *mixture, int lanes, const double *theta, dou
         real_load(OWN, 1, gradient + i * VECTOR_LANES, &own);
         if (c > 0) {
           real_load(at, 1, score + i * at.lanes, &sum);
-          own = two_products(sums.old_share, sum, sums.share, own);
+          own = real_two_products(sums.old_share, sum, sums.share, own);
         }
         real_store(at, 1, &own, score + i * at.lanes);
       }
@@ -304,7 +301,7 @@ INLINE void score_hessian_vector(const Mixture *mixture, RealLanes at, const dou
         double *low = hessian + (i * d + j) * to.lanes;
         real_load(OWN, 1, gradient + j * VECTOR_LANES, &other);
         if (c > 0) real_load(to, 1, low, &h);
-        h = two_products(sums.old_share, h, spread * own, other) - sums.share * precision[i * d + j];
+        h = real_two_products(sums.old_share, h, spread * own, other) - sums.share * precision[i * d + j];
         real_store(to, 1, &h, low);
       }
     }

@@ -7,7 +7,6 @@
 
 #include "core/linalg.h"
 #include "model/mixture/em_samples.h"
-#include "model/mixture/mixture_choice.h"
 
 #include <limits.h>
 #include <math.h>
@@ -93,6 +92,29 @@ Status mixture_fit(Arena *memory, int d, int n, const double *theta, int compone
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
                            RngKey key, uint32_t run, Mixture *out) {
   return fit_components(memory, d, n, theta, components, em_plan_given(starts, true), key, run, out);
+}
+
+void mixture_choice_make(int n, int count, const int *components, const double *const *density,
+                         MixtureChoice *out) {
+  *out = (MixtureChoice){.count = count, .most = components[count - 1]};
+  int best = 0;
+  for (int k = 0; k < count; k++) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += density[k][i];
+    out->components[k] = components[k];
+    out->held_out[k] = sum / n;
+    if (out->held_out[k] > out->held_out[best]) best = k;
+  }
+  for (int k = count - 1; k >= 0; k--) {
+    const double below = out->held_out[best] - out->held_out[k];
+    double square = 0;
+    for (int i = 0; i < n; i++) {
+      const double off = density[k][i] - density[best][i] + below;
+      square += off * off;
+    }
+    out->error[k] = n > 1 ? sqrt(square / (n - 1) / n) : INFINITY;
+    if (below <= out->error[k]) out->chosen = k;
+  }
 }
 
 /* Returns the size of the tenths of n samples, which are held out one after another until a thousand samples

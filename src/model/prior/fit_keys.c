@@ -1,4 +1,4 @@
-#include "model/prior/fit_keys.h"
+#include "model/prior/prior.h"
 
 #include "io/config/config_rows.h"
 

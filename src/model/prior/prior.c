@@ -128,18 +128,16 @@ Status prior_save(const Prior *prior, const char *path) {
 }
 
 static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
-  char *name, allowed[256] = "";
+  const char *name;
+  char allowed[256] = "";
   size_t used = 0;
-  TRY(store_get_text_attribute(file, "prior", &name));
+  TRY(store_get_text_attribute(out->memory, file, "prior", &name));
   const PriorOps *family = prior_find(name);
-  Status status = STATUS_OK;
   for (int i = 0; !family && prior_name(i) && used < sizeof allowed; i++)
     used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", i ? " | " : "", prior_name(i));
   if (!family)
-    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; allowed: %s", store_path(file),
-                        name, allowed);
-  free(name);
-  TRY(status);
+    return status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; allowed: %s", store_path(file), name,
+                      allowed);
   out->ops = family;
   if (store_has_attribute(file, "noise")) {
     TRY(store_get_real_attribute(file, "noise", &out->noise));
@@ -149,12 +147,8 @@ static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings,
   }
   if (store_has_attribute(file, "seconds_fit"))
     TRY(store_get_real_attribute(file, "seconds_fit", &out->seconds_fit));
-  if (store_has_attribute(file, "auto_sampler")) {
-    TRY(store_get_text_attribute(file, "auto_sampler", &name));
-    status = arena_print(out->memory, &out->auto_sampler, "%s", name);
-    free(name);
-    TRY(status);
-  }
+  if (store_has_attribute(file, "auto_sampler"))
+    TRY(store_get_text_attribute(out->memory, file, "auto_sampler", &out->auto_sampler));
   return family->load(out, file, chain_settings);
 }
 
@@ -165,20 +159,16 @@ Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings,
   return status;
 }
 
-static Status prior_load_file(Status (*open)(const char *path, StoreFile **out), Arena *memory,
-                              const char *path, const PriorFit *chain_settings, Prior *out) {
-  StoreFile *file;
-  *out = (Prior){0};
-  TRY(open(path, &file));
-  Status status = prior_get(memory, file, chain_settings, out);
-  store_abandon(file);
-  return status;
-}
-
 Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
-  return prior_load_file(store_open, memory, path, chain_settings, out);
+  SCOPED(StoreFile *, file, store_close);
+  *out = (Prior){0};
+  TRY(store_open(path, &file));
+  return prior_get(memory, file, chain_settings, out);
 }
 
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
-  return prior_load_file(store_open_own, memory, path, chain_settings, out);
+  SCOPED(StoreFile *, file, store_close);
+  *out = (Prior){0};
+  TRY(store_open_own(path, &file));
+  return prior_get(memory, file, chain_settings, out);
 }

@@ -32,6 +32,17 @@ typedef struct {
   uint32_t replicate; /* with `seed`, names the streams of this fit */
 } PriorFit;
 
+/* The keys of a fit, without the prefix that they have in a study file; the last name is NULL. */
+extern const ConfigKey fit_keys[];
+
+/* Returns the settings of a fit, from keys with this prefix ("prior." in a study, "" in `train`); settings
+ * that are `auto` are left to the family (prior_settle). */
+PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate);
+
+/* Reads the settings from key=value texts, with defaults for the rest; `what` names their source in
+ * messages. */
+Status fit_of_options(const char *what, int count, const char *const *texts, uint64_t seed, PriorFit *out);
+
 /* What every prior of a family can do, known before one is fitted; PRIOR_LOGS: it can be fitted to logs of
  * past tasks (logs_fit.h), while other families are fitted to draws from the tasks' posteriors. */
 enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2, PRIOR_LOGS = 1 << 3 };

@@ -2,10 +2,9 @@
  * know about a distribution of theta that is known only by its samples. It is always standardised. Samples of
  * it are draws without evidence. The mixture that its network corrects is fitted to the same samples. */
 #include "model/denoiser/denoiser_localisation.h"
-#include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
-#include "model/network/learning.h"
+#include "model/network/network.h"
 #include "model/prior/denoiser_training.h"
 
 #include <limits.h>

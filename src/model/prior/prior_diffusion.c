@@ -312,7 +312,7 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
   PriorFit fit = {.schedule.alpha = 0.5}; /* replaced below */
   size_t stages = SIZE_MAX, d = SIZE_MAX;
   Diffusion *self;
-  char *text;
+  const char *text;
   (void)chain_settings;
   TRY(store_shape(file, "alpha", 1, &stages));
   TRY(store_shape(file, "shift", 1, &d));
@@ -331,14 +331,11 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   TRY(store_get_doubles(file, "loss", self->loss + 1));
   TRY(training_origin_load(file, d, &self->origin, chain->shift, chain->scale));
-  TRY(store_get_text_attribute(file, "last_stage", &text));
-  if (strcmp(text, "literal") == 0 || strcmp(text, "repaired") == 0)
-    chain->last_stage = schedule_last_stage(text);
-  else
-    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",
-                        store_path(file), text);
-  free(text);
-  TRY(status);
+  TRY(store_get_text_attribute(prior->memory, file, "last_stage", &text));
+  if (strcmp(text, "literal") != 0 && strcmp(text, "repaired") != 0)
+    return status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",
+                      store_path(file), text);
+  chain->last_stage = schedule_last_stage(text);
   TRY(network_load(&self->shape, stages, file, self->parameters));
   TRY(prior_diffusion_check_vectors(self, store_path(file)));
   return prior_diffusion_load_beside(prior, file);

@@ -6,7 +6,6 @@
  * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
  * symmetric. */
 #include "core/linalg.h"
-#include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/prior/logs_fit.h"
@@ -170,11 +169,19 @@ static void prior_closed_score(const Prior *prior, int lanes, const double *thet
 }
 
 static void prior_mixture_report(const Prior *prior, FILE *out) {
-  const Closed *self = prior->state;
-  if (self->choice.count > 0)
-    mixture_choice_report(&self->choice, out);
-  else
-    fprintf(out, "%d components\n", self->mixture.components);
+  const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
+  if (choice->count == 0) {
+    fprintf(out, "%d components\n", prior->mixture->components);
+    return;
+  }
+  fprintf(out,
+          "%d components, the fewest within one standard error of the best\n"
+          "  components  mean log density of held-out samples (standard error of the difference from the "
+          "best); samples of shared variances\n",
+          choice->components[choice->chosen]);
+  for (int k = 0; k < choice->count; k++)
+    fprintf(out, "  %10d  %10.4f (%.4f)  %5.0f%s\n", choice->components[k], choice->held_out[k],
+            choice->error[k], choice->shared[k], k == choice->chosen ? "  chosen" : "");
 }
 
 static const char *prior_mixture_doubt(const Prior *prior) {
@@ -186,17 +193,77 @@ static const char *prior_mixture_doubt(const Prior *prior) {
          "this prior; compare a diffusion prior with the sampler twisted, or set a larger number";
 }
 
+/* Saves the choice, if there was one. */
+static Status prior_mixture_save_choice(const MixtureChoice *choice, StoreFile *file) {
+  int axis;
+  if (choice->count == 0) return STATUS_OK;
+  TRY(store_dimension(file, "candidate", (size_t)choice->count, &axis));
+  TRY(store_int_attribute(file, "candidate_chosen", choice->chosen));
+  TRY(store_int_attribute(file, "candidate_most", choice->most));
+  TRY(store_write(file, "candidate_components", STORE_INT, 1, &axis, "number of components tried", "1",
+                  choice->components));
+  TRY(store_write(file, "held_out_log_likelihood", STORE_DOUBLE, 1, &axis,
+                  "mean log density of held-out samples", "1", choice->held_out));
+  TRY(store_write(file, "held_out_error", STORE_DOUBLE, 1, &axis,
+                  "standard error of its difference from the highest", "1", choice->error));
+  return store_write(file, "candidate_shared_samples", STORE_DOUBLE, 1, &axis,
+                     "weight, in samples, of the variances common to all components in each covariance", "1",
+                     choice->shared);
+}
+
+/* Loads the choice; count is 0 if the file has none. */
+static Status prior_mixture_load_choice(StoreFile *file, MixtureChoice *out) {
+  size_t count = SIZE_MAX;
+  int64_t chosen, most, components[MIXTURE_MOST_CANDIDATES];
+  *out = (MixtureChoice){.count = 0};
+  if (!store_has_variable(file, "held_out_log_likelihood")) return STATUS_OK;
+  TRY(store_shape(file, "held_out_log_likelihood", 1, &count));
+  if (count > MIXTURE_MOST_CANDIDATES)
+    return status_set(STATUS_INPUT, "%s: %zu candidate numbers of components; at most %d are allowed",
+                      store_path(file), count, MIXTURE_MOST_CANDIDATES);
+  TRY(store_shape(file, "candidate_components", 1, &count));
+  TRY(store_shape(file, "held_out_error", 1, &count));
+  TRY(store_get_int64s(file, "candidate_components", components));
+  for (size_t k = 0; k < count; k++) {
+    if (components[k] < 1 || components[k] > INT32_MAX)
+      return status_set(STATUS_INPUT,
+                        "%s: candidate_components[%zu] is %lld; it must be from 1 to 2147483647",
+                        store_path(file), k, (long long)components[k]);
+    out->components[k] = (int)components[k];
+  }
+  TRY(store_get_doubles(file, "held_out_log_likelihood", out->held_out));
+  TRY(store_get_doubles(file, "held_out_error", out->error));
+  TRY(store_get_int_attribute(file, "candidate_chosen", &chosen));
+  if (chosen < 0 || chosen >= (int64_t)count)
+    return status_set(STATUS_INPUT, "%s: candidate_chosen is %lld, but there are %zu candidates",
+                      store_path(file), (long long)chosen, count);
+  out->chosen = (int)chosen;
+  out->count = (int)count;
+  /* Files from before variances were shared have neither of these: nothing was shared, and the candidates are
+   * all that was tried. */
+  out->most = out->components[count - 1];
+  if (!store_has_variable(file, "candidate_shared_samples")) return STATUS_OK;
+  TRY(store_shape(file, "candidate_shared_samples", 1, &count));
+  TRY(store_get_doubles(file, "candidate_shared_samples", out->shared));
+  TRY(store_get_int_attribute(file, "candidate_most", &most));
+  if (most < 1 || most > INT32_MAX)
+    return status_set(STATUS_INPUT, "%s: candidate_most is %lld; it must be from 1 to 2147483647",
+                      store_path(file), (long long)most);
+  out->most = (int)most;
+  return STATUS_OK;
+}
+
 static Status prior_closed_save(const Prior *prior, StoreFile *file) {
   const Closed *self = prior->state;
   int dim;
-  TRY(mixture_choice_save(&self->choice, file));
+  TRY(prior_mixture_save_choice(&self->choice, file));
   return mixture_save(prior->mixture, file, &dim);
 }
 
 static Status prior_closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Mixture mixture;
   MixtureChoice choice;
-  TRY(mixture_choice_load(file, &choice));
+  TRY(prior_mixture_load_choice(file, &choice));
   TRY(mixture_load(prior->memory, file, &mixture));
   if (prior->ops == &prior_gaussian && mixture.components != 1)
     return status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",

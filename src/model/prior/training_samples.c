@@ -73,15 +73,15 @@ Status training_origin_save(const TrainingOrigin *origin, const double *shift, c
 }
 
 Status training_origin_load(StoreFile *file, size_t d, TrainingOrigin *out, double *shift, double *scale) {
-  char *text;
+  SCRATCH_ARENA(scratch);
+  const char *text;
   TRY(store_shape(file, "shift", 1, &d));
   TRY(store_shape(file, "scale", 1, &d));
   TRY(store_get_doubles(file, "shift", shift));
   TRY(store_get_doubles(file, "scale", scale));
   TRY(store_get_int_attribute(file, "training_samples", &out->count));
-  TRY(store_get_text_attribute(file, "training_samples_sha256", &text));
+  TRY(store_get_text_attribute(&scratch, file, "training_samples_sha256", &text));
   snprintf(out->sha256, sizeof out->sha256, "%s", text);
-  free(text);
   return STATUS_OK;
 }
 

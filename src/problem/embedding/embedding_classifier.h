@@ -3,7 +3,7 @@
  * cross entropy. Only the 8 is given in the paper.
  *
  * It is trained by Adam on minibatches of 128, with each digit once per epoch, in a new random order, and
- * with the step sizes of learning.h. Pixels enter as value / 255. A classifier depends only on the digits,
+ * with the step sizes of network.h. Pixels enter as value / 255. A classifier depends only on the digits,
  * the epochs and the seed; processors with and without fused multiply-add may differ in the last digits, as
  * everywhere in network.h.
  *

@@ -2,7 +2,6 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/history/history_filtered.h"
 #include "sampler/check/spread.h"
 #include "sampler/mixture/mixture_posterior.h"
 

@@ -2,7 +2,6 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/history/history_filtered.h"
 
 /* Tolerances of modes: those from which expectation propagation starts need not be as accurate as
  * Laplace's. */

@@ -4,7 +4,7 @@
  * An approximation consists of evidence that belongs to one component, and an offset, the logarithm of the
  * factor between it and the likelihood: log p(y | theta) ~ offset + b' theta - theta' Lambda theta / 2.
  * Expectation propagation gets the offset from its estimate of the model evidence; Laplace's method makes the
- * two sides equal at the mode. With a history that forgets (model/history/history_filtered.h) it covers the
+ * two sides equal at the mode. With a history that forgets (model/history/history_filtered.c) it covers the
  * rows that are left; what was forgotten belongs to the component, as if it were part of its prior. */
 #pragma once
 

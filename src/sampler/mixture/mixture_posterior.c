@@ -3,7 +3,6 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/reservoir.h"
-#include "model/history/history_filtered.h"
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/mixture/mixture_approximation.h"
 #include "sampler/mixture/moments.h"

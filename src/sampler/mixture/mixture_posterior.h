@@ -21,7 +21,7 @@ typedef struct MixturePosterior MixturePosterior;
 typedef struct {
   bool laplace;
   int candidates; /* J >= 1 */
-  bool forgets; /* histories forget (model/history/history_filtered.h) */
+  bool forgets; /* histories forget (model/history/history_filtered.c) */
   int keep; /* at least this many of the last rows are not forgotten */
   bool alone; /* as in SamplerSetup */
 } MixtureOptions;
