@@ -7,8 +7,8 @@
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/denoiser/denoiser_network.h"
 #include "model/mixture/mixture_fit.h"
-#include "model/mixture/mixture_store.h"
 #include "model/prior/denoiser_training.h"
+#include "model/prior/prior.h"
 
 #include <unistd.h>
 

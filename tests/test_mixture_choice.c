@@ -2,7 +2,7 @@
 #include "mixture_golden.h"
 
 #include "core/linalg.h"
-#include "model/mixture/em_samples.h"
+#include "model/mixture/em.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/prior.h"
 

@@ -1,9 +1,9 @@
-/* The weight of a guard, learned from tasks (src/model/prior/prior_wide.h): against sums over all ways to
+/* The weight of a guard, learned from tasks (src/model/prior/prior_wide.c): against sums over all ways to
  * divide the tasks between the prior and the wide Gaussian, and against quadrature. */
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 
 enum { TASKS = 8, EACH = 5 };
 

@@ -5,7 +5,6 @@
  */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "model/mixture/mixture_store.h"
 #include "model/prior/prior.h"
 
 #include <math.h>

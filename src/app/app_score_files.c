@@ -1,7 +1,7 @@
 #include "app/app_score_files.h"
 
 #include "io/provenance.h"
-#include "model/mixture/mixture_store.h"
+#include "model/prior/prior.h"
 
 #include <dirent.h>
 #include <errno.h>

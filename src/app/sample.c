@@ -4,7 +4,7 @@
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "metric/metrics.h"
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
 #include "sampler/guard.h"

@@ -1,7 +1,7 @@
 /* thompson tune: which rule, constants and temper have the least regret for a prior, horizon, arms and noise,
  * found by simulating tasks from that prior. */
 #include "app/app.h"
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 #include "parallel/parallel_prepare.h"
 #include "parallel/race.h"
 #include "sampler/guard.h"

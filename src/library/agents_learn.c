@@ -2,8 +2,8 @@
  * (model/prior/prior_online.h). The evidence of an agent does not depend on its prior, so the new prior can
  * replace the old one while the agents keep what they have observed. */
 #include "library/library.h"
+#include "model/prior/prior.h"
 #include "model/prior/prior_online.h"
-#include "model/prior/prior_wide.h"
 
 enum { COMPONENTS = 16 };
 

@@ -1,7 +1,7 @@
 #include "sampler/guard.h"
 
 #include "core/special.h"
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/mixture/moments.h"
 

@@ -1,7 +1,7 @@
 #include "study/study_belief.h"
 
 #include "model/prior/logs_fit.h"
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 #include "model/prior/training_samples.h"
 #include "policy/policy.h"
 #include "problem/problem_past.h"

@@ -210,7 +210,7 @@ INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int 
       }
 }
 
-static void history_kernel_clear(const HistoryColumn *column, size_t rows, double *array) {
+static void history_passes_clear(const HistoryColumn *column, size_t rows, double *array) {
   for (size_t i = 0; i < rows; i++)
     memset(array + i * column->stride, 0, (size_t)column->count * sizeof *array);
 }
@@ -251,8 +251,8 @@ INLINE void sum_rows(const HistoryColumn *column, const bool shared, const doubl
   const Sums sums = {slope, curvature, gradient, precision};
   const bool clicks = !gradient && likelihood->ops == &likelihood_logistic && h->ops == &history_form_rows &&
                       !column->rows->discounted;
-  if (gradient) history_kernel_clear(column, (size_t)h->d, gradient);
-  if (precision) history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
+  if (gradient) history_passes_clear(column, (size_t)h->d, gradient);
+  if (precision) history_passes_clear(column, (size_t)h->d * (size_t)h->d, precision);
   for (int row = h->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);
     predict(column, shared, row, rows, column->shift, z, u);
@@ -413,8 +413,8 @@ static void visit_column(const HistoryColumn *column, const double *mean, const 
   double u[CELLS], variance[CELLS], slope[CELLS], curvature[CELLS], negative[CELLS];
   const int lane = column->first;
   const Sums sums = {slope, negative, vector + lane, precision + lane};
-  history_kernel_clear(column, (size_t)h->d, sums.gradient);
-  history_kernel_clear(column, (size_t)h->d * (size_t)h->d, sums.precision);
+  history_passes_clear(column, (size_t)h->d, sums.gradient);
+  history_passes_clear(column, (size_t)h->d * (size_t)h->d, sums.precision);
   for (int row = h->skipped, rows; row < total_rows; row += rows) {
     int r = 0;
     rows = rows_of_tile(row, total_rows);

@@ -27,10 +27,6 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out);
 /* Fills the derived fields from weight, mean, covariance. Returns STATUS_INPUT if a covariance is not
  * positive definite or a weight is not in (0, 1]; the message counts components from 0. */
 Status mixture_prepare(Mixture *mixture);
-/* Checks a mixture before it is prepared. Returns STATUS_INPUT, with `name` in the message, if weights do not
- * sum to 1, a covariance is not symmetric, or a value is not finite or so extreme that simple arithmetic on
- * it would not stay finite. Weights and covariances that are off by the rounding of a float are corrected. */
-Status mixture_check(const char *name, Mixture *mixture);
 /* Copies weight, mean and covariance of a mixture of the same size. */
 void mixture_copy_parameters(const Mixture *from, const Mixture *to);
 /* Makes a prepared copy of a mixture that has weight, mean and covariance. */

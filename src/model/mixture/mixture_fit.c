@@ -6,7 +6,7 @@
 #include "model/mixture/mixture_fit.h"
 
 #include "core/linalg.h"
-#include "model/mixture/em_samples.h"
+#include "model/mixture/em.h"
 
 #include <limits.h>
 #include <math.h>

@@ -3,9 +3,9 @@
  * it are draws without evidence. The mixture that its network corrects is fitted to the same samples. */
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/mixture/mixture_fit.h"
-#include "model/mixture/mixture_store.h"
 #include "model/network/network.h"
 #include "model/prior/denoiser_training.h"
+#include "model/prior/prior.h"
 
 #include <limits.h>
 #include <math.h>

@@ -2,9 +2,7 @@
  * its own regression. */
 #include "core/simd.h"
 #include "model/mixture/mixture_fit.h"
-#include "model/mixture/mixture_store.h"
 #include "model/network/network_kernel.h"
-#include "model/network/network_store.h"
 #include "model/prior/prior.h"
 #include "model/prior/training.h"
 
@@ -264,7 +262,7 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   TRY(training_origin_find(samples, &self->origin));
   TRY(prior_diffusion_check_vectors(self, "the fitted prior"));
-  for (size_t k = 0; k < (size_t)fit->schedule.stages * count; k++) /* as network_store.c does for files */
+  for (size_t k = 0; k < (size_t)fit->schedule.stages * count; k++) /* as prior_store.c does for files */
     if (!isfinite(self->parameters[k]))
       return status_set(STATUS_INPUT,
                         "the fitted prior: the network of stage %zu contains a value that is not finite",

@@ -7,8 +7,8 @@
  * symmetric. */
 #include "core/linalg.h"
 #include "model/mixture/mixture_fit.h"
-#include "model/mixture/mixture_store.h"
 #include "model/prior/logs_fit.h"
+#include "model/prior/prior.h"
 
 #include <float.h>
 #include <math.h>

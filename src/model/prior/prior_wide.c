@@ -1,4 +1,4 @@
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 
 #include "model/prior/logs_fit.h"
 

@@ -2,7 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/prior/prior_wide.h"
+#include "model/prior/prior.h"
 #include "sampler/mixture/mixture_posterior.h"
 
 /* M simulated histories; the first of all S = M + 1 is the one that is tested. Lanes last. */

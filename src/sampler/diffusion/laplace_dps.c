@@ -11,7 +11,6 @@
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/matrix_lanes.h"
-#include "model/history/evidence.h"
 #include "sampler/methods.h"
 
 /* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */

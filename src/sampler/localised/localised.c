@@ -14,7 +14,6 @@
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/denoiser/denoiser_normaliser.h"
 #include "model/history/ep.h"
-#include "model/history/evidence.h"
 #include "model/history/irls.h"
 #include "sampler/methods.h"
 

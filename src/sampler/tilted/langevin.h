@@ -13,7 +13,7 @@
 #pragma once
 
 #include "io/config/config_rows.h"
-#include "model/history/evidence.h"
+#include "model/history/history.h"
 
 /* A prior density: its logarithm[n], up to a constant for each lane, and its gradient score[d, n] at x[d, n].
  * `at` may change x, to bring it within the range of the prior. */
