@@ -107,7 +107,8 @@ static void test_expect(void) {
   CHECK_OK(mixture_copy(&memory, &mixture, &moved));
   for (int i = 0; i < D; i++) by[i] = 1 / scale[i], to[i] = -shift[i] / scale[i];
   CHECK_OK(mixture_transform(&moved, to, by));
-  CHECK_OK(em_logs_create(&memory, &logs, FIRST, ITEMS, (EmFrame){shift, scale}, 2, &items));
+  const LogsFrame frame = {.shift = shift, .scale = scale, .variance = gaussian.noise * gaussian.noise};
+  CHECK_OK(em_logs_create(&memory, &logs, &frame, FIRST, ITEMS, 2, &items));
   em_logs_density(&items, &moved, density);
   const double sum = items.data.expect(&items.data, ITEMS, &moved, sums);
   for (int k = 0; k < ITEMS; k++) {
@@ -151,7 +152,7 @@ static void test_monotone(void) {
     log_tasks(&memory, TASKS, task, &gaussian, &logs);
     logs.estimate_noise = learn;
     CHECK_OK(logs_frame(&memory, &logs, &frame));
-    CHECK_OK(logs_items(&memory, &logs, &frame, 0, TASKS, 2, &items));
+    CHECK_OK(em_logs_create(&memory, &logs, &frame, 0, TASKS, 2, &items));
     two_gaussians(&memory, &mixture);
     double before = -INFINITY, first = 0, now = 0;
     for (int k = 0; k < 60; k++) {
@@ -263,7 +264,8 @@ static void test_draws(void) {
   one.weight[0] = 1;
   for (int i = 0; i < D; i++) one.covariance[i * (D + 1)] = 1, one.mean[i] = i;
   CHECK_OK(mixture_prepare(&one));
-  CHECK_OK(em_logs_create(&memory, &logs, 0, TASKS, (EmFrame){shift, scale}, 1, &items));
+  const LogsFrame frame = {.shift = shift, .scale = scale, .variance = gaussian.noise * gaussian.noise};
+  CHECK_OK(em_logs_create(&memory, &logs, &frame, 0, TASKS, 1, &items));
   em_logs_draw(&items, &one, DRAWS, rng_key(3, RNG_TEST), 0, z);
   for (int t = 0; t < TASKS; t += 23) {
     dense(&task[t], gaussian.noise, one.mean, one.covariance, mean, covariance);
@@ -301,8 +303,9 @@ static void test_logistic(void) {
   one.weight[0] = one.covariance[0] = 1;
   CHECK_OK(mixture_prepare(&one));
   for (int wide = 0; wide < 2; wide++) {
-    const double scale = wide ? 10 : 1.5;
-    CHECK_OK(em_logs_create(&memory, &logs, 0, TASKS, (EmFrame){&shift, &scale}, 1, &items));
+    double scale = wide ? 10 : 1.5;
+    const LogsFrame frame = {.shift = &shift, .scale = &scale};
+    CHECK_OK(em_logs_create(&memory, &logs, &frame, 0, TASKS, 1, &items));
     em_logs_density(&items, &one, density);
     for (int t = 0; t < TASKS; t++) {
       double sum = 0;

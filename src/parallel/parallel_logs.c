@@ -211,9 +211,9 @@ static Status ranks_refine_mixture(Arena *memory, Learning *self, Mixture *mixtu
   EmLogs items, sample;
   Status status = logs_frame(&scratch, self->sample, &frame);
   if (status == STATUS_OK)
-    status = logs_items(&scratch, self->sample, &frame, 0, self->sample->tasks, 1, &sample);
+    status = em_logs_create(&scratch, self->sample, &frame, 0, self->sample->tasks, 1, &sample);
   if (status == STATUS_OK)
-    status = logs_items(&scratch, self->logs, &frame, 0, self->logs->tasks, mixture->components, &items);
+    status = em_logs_create(&scratch, self->logs, &frame, 0, self->logs->tasks, mixture->components, &items);
   TRY(parallel_agree(status));
   items.sample = &sample;
   items.ranks = &ranks;

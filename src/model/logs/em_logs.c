@@ -44,7 +44,8 @@ typedef struct EmLogsScratch {
 /* Loads a task into lane n of the chunk, with y - X shift in place of y and X scale in place of X. */
 static void em_logs_load_task(const EmLogs *self, const double *task, int n) {
   const size_t d = (size_t)self->data.d, packed = d * (d + 1) / 2;
-  const double *gram = task, *moment = task + packed, *shift = self->frame.shift, *scale = self->frame.scale;
+  const double *gram = task, *moment = task + packed, *shift = self->frame->shift,
+               *scale = self->frame->scale;
   Scratch *at = self->scratch;
   double square = moment[d];
   for (size_t i = 0; i < d; i++) {
@@ -66,12 +67,10 @@ static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
   const double factor = 1 / self->variance;
   Scratch *at = self->scratch;
   at->used = items - first < N ? items - first : N;
-  if (at->used < N) {
-    memset(at->gram, 0, (size_t)(d * d * N) * sizeof *at->gram);
-    memset(at->moment, 0, (size_t)(d * N) * sizeof *at->moment);
-    memset(at->square, 0, N * sizeof *at->square);
-    memset(at->count, 0, N * sizeof *at->count);
-  }
+  memset(at->gram, 0, (size_t)(d * d * N) * sizeof *at->gram);
+  memset(at->moment, 0, (size_t)(d * N) * sizeof *at->moment);
+  memset(at->square, 0, N * sizeof *at->square);
+  memset(at->count, 0, N * sizeof *at->count);
   for (int n = 0; n < at->used; n++)
     em_logs_load_task(self, logs_task(self->logs, (self->first + first + n) % self->logs->tasks), n);
   for (int i = 0; i < d * d * N; i++) at->precision[i] = at->gram[i] * factor;
@@ -83,7 +82,7 @@ static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
 static void em_logs_approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
   const size_t vector = (size_t)self->data.d * N;
-  const HistoryView view = {&at->history[first / N], 1, 0, N, self->frame.shift, self->frame.scale};
+  const HistoryView view = {&at->history[first / N], 1, 0, N, self->frame->shift, self->frame->scale};
   memset(at->precision, 0, (size_t)self->data.d * vector * sizeof *at->precision);
   memset(at->vector, 0, vector * sizeof *at->vector);
   irls_solve(&at->irls, &view, at->one_precision, at->one_vector, at->precision, at->vector, at->mode,
@@ -221,7 +220,7 @@ static double logs_expect(EmData *data, int items, const Mixture *mixture, doubl
     for (size_t k = 0; k < 3; k++) total[k] += slices[s * width + k];
     for (size_t k = 3; k < width; k++) sums[k - 3] += slices[s * width + k];
   }
-  if (self->logs->estimate_noise) self->variance = fmax(total[1] / total[2], self->least_variance);
+  if (self->logs->estimate_noise) self->variance = fmax(total[1] / total[2], self->frame->least_variance);
   return total[0];
 }
 
@@ -301,13 +300,13 @@ static void em_logs_common_posterior(const EmLogs *self, int item, Rng *rng, dou
   const int d = self->data.d, first = item / N * N, n = item % N, c[N] = {0};
   Scratch *at = self->scratch;
   double *chunk = at->features;
-  em_logs_evaluate_chunk(self, self->common, first, self->data.items, false);
+  em_logs_evaluate_chunk(self, &self->frame->common, first, self->data.items, false);
   memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
   if (rng) {
     rng_normal(rng, d, at->expected);
     for (int i = 0; i < d; i++) chunk[i * N + n] = at->expected[i];
   }
-  em_logs_draw_chunk(self, self->common, first, c, chunk);
+  em_logs_draw_chunk(self, &self->frame->common, first, c, chunk);
   for (int i = 0; i < d; i++) z[i] = chunk[i * N + n];
 }
 
@@ -328,7 +327,7 @@ static void logs_seed(EmData *data, int items, int components, Rng *rng, double 
     sums[0] = count;
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++)
-        *second++ = count * (mean[i] * mean[j] + spread * self->common->covariance[i * d + j]);
+        *second++ = count * (mean[i] * mean[j] + spread * self->frame->common.covariance[i * d + j]);
     for (int i = 0; i < d; i++) mean[i] *= count;
     sums += em_features(d);
   }
@@ -395,18 +394,17 @@ static Status em_logs_create_rows(Arena *memory, const EmLogs *self) {
   return STATUS_OK;
 }
 
-Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmFrame frame, int components,
-                      EmLogs *out) {
+Status em_logs_create(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
+                      int components, EmLogs *out) {
   const size_t d = (size_t)logs->d, features = em_features(logs->d), count = (size_t)components;
   Scratch *at;
-  const double noise = logs->likelihood->noise;
   ALLOCATE(memory, at, 1);
   *out = (EmLogs){
       .data = {.d = logs->d, .items = items, .expect = logs_expect, .seed = logs_seed, .place = logs_place},
       .logs = logs,
       .first = first,
       .frame = frame,
-      .variance = logs_has_rows(logs) ? 1 : noise * noise,
+      .variance = logs_has_rows(logs) ? 1 : frame->variance,
       .scratch = at};
   ALLOCATE_ARRAYS(memory, d * d * N, at->gram, at->precision, at->factor, at->inverse, at->one_precision);
   ALLOCATE_ARRAYS(memory, d * N, at->moment, at->vector, at->mean, at->one_vector);

@@ -30,20 +30,20 @@ typedef struct {
   void (*combine)(const void *context, size_t count, double *values);
 } EmRanks;
 
-/* Coordinates: theta = shift + scale z, [d] each; not owned. */
+/* Coordinates in which the Gaussian that fits the logs best has mean 0 and variances 1, and that Gaussian. */
 typedef struct {
-  const double *shift, *scale;
-} EmFrame;
+  double *shift, *scale; /* [d]: theta = shift + scale z */
+  Mixture common; /* of z, one component, prepared */
+  double variance, least_variance; /* of the noise: with `common`, and the least that can be learned */
+} LogsFrame;
 
 typedef struct EmLogs EmLogs;
 struct EmLogs {
   EmData data;
   const Logs *logs;
   int first; /* item k is task (first + k) % tasks */
-  EmFrame frame;
+  const LogsFrame *frame; /* starts are drawn from its Gaussian, which is close to all items */
   double variance; /* current sigma^2 of Gaussian rewards; `expect` updates it if it is learned */
-  double least_variance; /* lower bound of a learned variance */
-  const Mixture *common; /* a prepared Gaussian close to all items, from which starts are drawn */
   const EmRanks *ranks; /* NULL: this rank has all slices */
   const EmLogs *sample; /* `seed` and `place` use its items; NULL: those of this one */
   struct EmLogsScratch *scratch;
@@ -51,8 +51,8 @@ struct EmLogs {
 
 /* Makes items of `items` tasks of `logs`: first, first + 1, .., continuing from task 0 after the last one.
  * The logs and the frame must outlive it. Mixtures have at most `components` components. */
-Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmFrame frame, int components,
-                      EmLogs *out);
+Status em_logs_create(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
+                      int components, EmLogs *out);
 /* Computes density[items], the log marginal likelihood of each task under a prepared mixture; for a
  * likelihood that is not Gaussian, up to a constant per task. */
 void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);

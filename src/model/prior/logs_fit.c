@@ -51,15 +51,6 @@ static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
   return STATUS_OK;
 }
 
-Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
-                  int components, EmLogs *out) {
-  TRY(em_logs_create(memory, logs, first, items, (EmFrame){frame->shift, frame->scale}, components, out));
-  if (!logs_has_rows(logs)) out->variance = frame->variance;
-  out->least_variance = frame->least_variance;
-  out->common = &frame->common;
-  return STATUS_OK;
-}
-
 /* Fits the best Gaussian in this frame, then moves the frame so that it has mean 0 and variances 1. */
 static Status prior_fit_refine_frame(const Logs *logs, LogsFrame *frame) {
   const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
@@ -68,7 +59,7 @@ static Status prior_fit_refine_frame(const Logs *logs, LogsFrame *frame) {
   const int d = logs->d;
   double *mean = frame->common.mean, *covariance = frame->common.covariance;
   TRY(mixture_prepare(&frame->common));
-  TRY(logs_items(&scratch, logs, frame, 0, logs->tasks, 1, &items));
+  TRY(em_logs_create(&scratch, logs, frame, 0, logs->tasks, 1, &items));
   TRY(em_continue(&items.data, &plan, rng_key(0, RNG_MIXTURE_START), 0, &frame->common, NULL));
   for (int i = 0; i < d; i++) {
     const double sd = sqrt(covariance[i * (d + 1)]);
@@ -81,14 +72,18 @@ static Status prior_fit_refine_frame(const Logs *logs, LogsFrame *frame) {
   return mixture_prepare(&frame->common);
 }
 
-Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
-  enum { STEPS = 2 }; /* the first replaces the crude units */
-  const int d = logs->d;
-  *out = (LogsFrame){0};
+Status logs_frame_standard(Arena *memory, int d, LogsFrame *out) {
+  *out = (LogsFrame){.variance = 1};
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   TRY(mixture_create(memory, d, 1, &out->common));
   out->common.weight[0] = 1;
-  for (int i = 0; i < d; i++) out->common.covariance[i * (d + 1)] = 1;
+  for (int i = 0; i < d; i++) out->scale[i] = out->common.covariance[i * (d + 1)] = 1;
+  return mixture_prepare(&out->common);
+}
+
+Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
+  enum { STEPS = 2 }; /* the first replaces the crude units */
+  TRY(logs_frame_standard(memory, logs->d, out));
   TRY(prior_fit_crude_frame(logs, out));
   for (int step = 0; step < STEPS; step++) TRY(prior_fit_refine_frame(logs, out));
   return STATUS_OK;
@@ -116,7 +111,7 @@ EmPlan logs_plan(int components, int starts, bool choosing) {
 static Status prior_fit_log_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan,
                                   RngKey key, uint32_t run, Mixture *out) {
   if (components == 1) {
-    TRY(mixture_copy(memory, items->common, out));
+    TRY(mixture_copy(memory, &items->frame->common, out));
     TRY(em_continue(&items->data, plan, key, run, out, NULL));
   } else {
     TRY(em_fit(memory, &items->data, components, plan, key, run, out, NULL));
@@ -144,14 +139,14 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
                       "a mixture of %d components needs at least that many tasks, but there are %d",
                       components, n);
   TRY(logs_frame(&scratch, logs, &frame));
-  TRY(logs_items(&scratch, logs, &frame, 0, n, components, &all));
+  TRY(em_logs_create(&scratch, logs, &frame, 0, n, components, &all));
   for (int first = 0; first < held; first += size) { /* tasks of a fold under a fit to the others */
     SCRATCH_ARENA(own);
     EmLogs training, fold;
     Mixture fit;
-    TRY(logs_items(&own, logs, &frame, first + size, n - size, components, &training));
+    TRY(em_logs_create(&own, logs, &frame, first + size, n - size, components, &training));
     TRY(prior_fit_log_items(&own, &training, components, &plan, key, run, &fit));
-    TRY(logs_items(&own, logs, &frame, first, size, components, &fold));
+    TRY(em_logs_create(&own, logs, &frame, first, size, components, &fold));
     fold.variance = training.variance;
     em_logs_density(&fold, &fit, held_out + first);
     if (first == 0) TRY(mixture_copy(memory, &fit, out));
@@ -183,12 +178,11 @@ const PriorOps *logs_family(const PriorOps *family) {
 /* Makes items of all tasks, in the coordinates of theta itself. */
 static Status prior_fit_theta_items(Arena *memory, const Logs *logs, int components, double noise,
                                     EmLogs *out) {
-  double *shift, *scale;
-  ALLOCATE_ARRAYS(memory, logs->d, shift, scale);
-  for (int i = 0; i < logs->d; i++) scale[i] = 1;
-  TRY(em_logs_create(memory, logs, 0, logs->tasks, (EmFrame){shift, scale}, components, out));
-  if (!logs_has_rows(logs)) out->variance = noise * noise;
-  return STATUS_OK;
+  LogsFrame *frame;
+  ALLOCATE(memory, frame, 1);
+  TRY(logs_frame_standard(memory, logs->d, frame));
+  frame->variance = noise * noise;
+  return em_logs_create(memory, logs, frame, 0, logs->tasks, components, out);
 }
 
 /* Creates `each` samples per task. */

@@ -16,17 +16,10 @@
 
 enum { LOGS_DRAWS = 4, LOGS_MOST_COMPONENTS = 64 };
 
-/* Coordinates in which the Gaussian that fits the logs best has mean 0 and variances 1, and that Gaussian. */
-typedef struct {
-  double *shift, *scale; /* [d]: theta = shift + scale z */
-  Mixture common; /* of z, one component, prepared */
-  double variance, least_variance; /* of the noise: with `common`, and the least that can be learned */
-} LogsFrame;
+/* Creates a frame in which theta is z, and N(0, I) in place of the Gaussian that fits best. */
+Status logs_frame_standard(Arena *memory, int d, LogsFrame *out);
+/* Finds the frame of logs. */
 Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out);
-/* Makes items of `items` tasks of `logs` from `first` on (em_logs_create), in this frame, for mixtures of at
- * most `components` components. */
-Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
-                  int components, EmLogs *out);
 
 /* Returns whether a fit with this number of components is tried for `tasks` tasks in d dimensions. */
 bool logs_candidate_fits(int d, int tasks, int components);

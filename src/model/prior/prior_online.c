@@ -73,7 +73,7 @@ static Status prior_online_weigh_recent(Arena *memory, const Online *self, const
   Mixture step;
   double likelihood, *all;
   if (!self->in_order || tasks <= RECENT) return STATUS_OK;
-  TRY(logs_items(memory, &self->logs, frame, tasks - RECENT, RECENT, components, &recent));
+  TRY(em_logs_create(memory, &self->logs, frame, tasks - RECENT, RECENT, components, &recent));
   ALLOCATE(memory, all, components);
   memcpy(all, mixture->weight, (size_t)components * sizeof *all);
   for (int k = 0; k < STEPS; k++) {
@@ -180,7 +180,7 @@ static Status prior_online_run_contest(Arena *memory, Online *self, const LogsFr
   EmLogs last = {0};
   for (; at->components > 0 && !(spread && self->work >= until); at->step++) {
     if (at->step <= STARTS && !last.logs)
-      TRY(logs_items(memory, &self->logs, frame, at->tasks - used, used, self->most, &last));
+      TRY(em_logs_create(memory, &self->logs, frame, at->tasks - used, used, self->most, &last));
     if (at->step < STARTS)
       TRY(prior_online_run_start(memory, self, frame, &last));
     else if (at->step == STARTS)
@@ -202,7 +202,7 @@ static Status prior_online_find_best(Arena *memory, Online *self, LogsFrame *fra
   const int tasks = self->logs.tasks;
   EmLogs all;
   double likelihood = -INFINITY, most = -INFINITY;
-  TRY(logs_items(memory, &self->logs, frame, 0, tasks, self->most + 1, &all));
+  TRY(em_logs_create(memory, &self->logs, frame, 0, tasks, self->most + 1, &all));
   if (self->now.components > 1) {
     TRY(mixture_copy(memory, &self->now, best));
     TRY(mixture_standardise(best, frame->shift, frame->scale));
@@ -221,18 +221,14 @@ static Status prior_online_find_best(Arena *memory, Online *self, LogsFrame *fra
 
 Status prior_online_learn(Online *self) {
   SCRATCH_ARENA(scratch);
-  const int d = self->now.d;
   const double noise = self->logs.likelihood->noise;
+  LogsFrame frame;
   Mixture start, best;
   if (self->logs.tasks < ONLINE_LEAST) return STATUS_OK;
-  /* The frame in which the current belief has mean 0 and variances 1; `common` is N(0, I). */
-  LogsFrame frame = {.variance = noise * noise};
-  ALLOCATE_ARRAYS(&scratch, d, frame.shift, frame.scale);
+  /* The frame in which the current belief has mean 0 and variances 1. */
+  TRY(logs_frame_standard(&scratch, self->now.d, &frame));
+  frame.variance = noise * noise;
   mixture_spread(&self->now, frame.shift, frame.scale);
-  TRY(mixture_create(&scratch, d, 1, &frame.common));
-  frame.common.weight[0] = 1;
-  for (int i = 0; i < d; i++) frame.common.covariance[i * (d + 1)] = 1;
-  TRY(mixture_prepare(&frame.common));
   TRY(mixture_copy(&scratch, &self->start, &start));
   TRY(mixture_standardise(&start, frame.shift, frame.scale));
   TRY(prior_online_find_best(&scratch, self, &frame, &start, &best));
