@@ -557,8 +557,8 @@ static void test_forms(void) {
   }
 }
 
-/* Checks that a run's stored evidence can be loaded into a view of a history with fewer runs, as agents do:
- * its arrays keep their places. */
+/* Checks that a run's stored evidence can be loaded into a view of a history with fewer runs, as agents do,
+ * and that a view is cleared and discounted without the other runs. */
 static void test_fewer_runs(void) {
   enum { B = 5, FEWER = 2 };
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 0.5};
@@ -572,8 +572,7 @@ static void test_fewer_runs(void) {
   rng_normal(&rng, D * B, phi);
   rng_normal(&rng, B, y);
   history_record(&whole, NULL, phi, y);
-  History view = other;
-  view.runs = view.each_round = FEWER;
+  History view = history_first_runs(&other, FEWER);
   history_store(&whole, B - 1, state[0]);
   history_load(&view, FEWER - 1, 1, state[0]);
   history_store(&view, FEWER - 1, state[1]);
@@ -582,6 +581,18 @@ static void test_fewer_runs(void) {
   history_evidence(&(HistoryView){&view, 1, FEWER - 1, 1, NULL, NULL}, precision[1], vector[1]);
   CU_ASSERT(memcmp(precision[0], precision[1], D * D * sizeof(double)) == 0);
   CU_ASSERT(memcmp(vector[0], vector[1], D * sizeof(double)) == 0);
+  view = history_first_runs(&whole, FEWER);
+  history_discount(&view, 0.5);
+  history_store(&whole, B - 1, state[1]);
+  CU_ASSERT(memcmp(state[0], state[1], sizeof state[0]) == 0);
+  history_store(&whole, FEWER - 1, state[0]);
+  history_discount(&view, 0);
+  history_store(&whole, FEWER - 1, state[1]);
+  CU_ASSERT(state[0][0] > 0 && state[1][0] == 0);
+  history_clear(&view);
+  history_store(&whole, FEWER, state[0]);
+  history_store(&whole, 0, state[1]);
+  CU_ASSERT(state[0][0] > 0 && state[1][0] == 0 && history_observations(&whole, 0) == 0);
   arena_free(&memory);
 }
 

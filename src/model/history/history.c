@@ -45,7 +45,7 @@ Status history_create(Arena *memory, int d, int runs, const Likelihood *likeliho
 
 Status history_reserve(History *history, int rounds) {
   history_clear(history);
-  return history->ops->reserve(history, rounds);
+  return history->ops->reserve ? history->ops->reserve(history, rounds) : STATUS_OK;
 }
 
 /* Returns the rows of all blocks of evidence, [.., B]. */

@@ -41,11 +41,6 @@ static Filtered *filtered_of(const History *history) {
   return (Filtered *)history->content;
 }
 
-static Status history_filtered_reserve(History *history, int rounds) {
-  (void)history, (void)rounds; /* memory does not grow with them */
-  return STATUS_OK;
-}
-
 Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, int runs, int share,
                                const Likelihood *likelihood, History *out) {
   const int d = prior->d, n = CHUNK_LANES;
@@ -271,7 +266,6 @@ static void history_filtered_load(History *history, int run, const double *from)
 }
 
 const HistoryOps history_form_filtered = {.size = sizeof(Filtered),
-                                          .reserve = history_filtered_reserve,
                                           .append = history_filtered_append,
                                           .clear = history_filtered_clear,
                                           .copy_run = history_filtered_copy_run,

@@ -24,12 +24,12 @@ struct HistoryContent {
 typedef struct HistoryOps {
   size_t size; /* of the content */
   /* REQUIRED. */
-  /* Allocates memory for this many rounds. */
-  Status (*reserve)(History *history, int rounds);
   /* Adds one more observation to each of the runs latest[each_round]. */
   void (*append)(History *history, const int *arm, const double *phi, const double *y);
   void (*clear)(History *history);
   /* OPTIONAL. */
+  /* Allocates memory for this many rounds. */
+  Status (*reserve)(History *history, int rounds);
   /* Copies run m of `from`, a history of the same form, to run n of `to`, which is empty. */
   void (*copy_run)(const History *from, int m, History *to, int n);
   void (*discount)(History *history, double factor);
