@@ -35,6 +35,8 @@ typedef struct {
 static HistoryColumn column_at(const HistoryView *view, int first) {
   const int draws = view->draws, lane = view->first + first, left = view->lanes - first;
   int count = draws == 1 ? TILE_LANES : draws - lane % draws;
+  history_check_view(view);
+  ASSERT(draws > 1 || view->first % TILE_LANES == 0);
   count = count < TILE_LANES ? count : TILE_LANES;
   return (HistoryColumn){.history = view->history,
                          .rows = history_rows(view->history),
@@ -45,17 +47,6 @@ static HistoryColumn column_at(const HistoryView *view, int first) {
                          .stride = (size_t)view->lanes,
                          .shift = view->shift,
                          .scale = view->scale};
-}
-
-/* Walks over the columns of a view: for (HistoryColumn column = first_column(view); column.count > 0;
- * next_column(view, &column)). */
-static HistoryColumn first_column(const HistoryView *view) {
-  history_check_view(view);
-  ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
-  return column_at(view, 0);
-}
-static void next_column(const HistoryView *view, HistoryColumn *column) {
-  *column = column_at(view, column->first + column->count);
 }
 
 typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8), may_alias));
@@ -308,23 +299,22 @@ static void scale_derivatives(const HistoryColumn *column, double temper, double
 
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision) {
-  for (HistoryColumn column = first_column(view); column.count > 0; next_column(view, &column)) {
-    const int first = column.first;
+  for (HistoryColumn at = column_at(view, 0); at.count > 0; at = column_at(view, at.first + at.count)) {
+    const int first = at.first;
     double *own = precision ? precision + first : NULL;
-    if (settled && !memchr(settled + first, false, (size_t)column.count))
-      continue; /* all lanes are settled */
-    sum_column(&column, z + first, NULL, gradient + first, own);
-    scale_derivatives(&column, view->history->temper, gradient + first, own);
+    if (settled && !memchr(settled + first, false, (size_t)at.count)) continue; /* all lanes are settled */
+    sum_column(&at, z + first, NULL, gradient + first, own);
+    scale_derivatives(&at, view->history->temper, gradient + first, own);
   }
 }
 
 void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
                             double *gradient) {
   const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
-  for (HistoryColumn column = first_column(view); column.count > 0; next_column(view, &column)) {
-    double *own = gradient ? gradient + column.first : NULL;
-    sum_column(&column, z + column.first, log_likelihood + column.first, own, NULL);
-    if (gradient) scale_derivatives(&column, temper, own, NULL);
+  for (HistoryColumn at = column_at(view, 0); at.count > 0; at = column_at(view, at.first + at.count)) {
+    double *own = gradient ? gradient + at.first : NULL;
+    sum_column(&at, z + at.first, log_likelihood + at.first, own, NULL);
+    if (gradient) scale_derivatives(&at, temper, own, NULL);
   }
   for (int n = 0; n < view->lanes; n++)
     log_likelihood[n] = -0.5 * temper * (log_likelihood[n] + excess[(view->first + n) / view->draws]);
@@ -346,25 +336,25 @@ INLINE void largest_move(const HistoryColumn *column, const bool shared, const d
 }
 
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach) {
-  for (HistoryColumn column = first_column(view); column.count > 0; next_column(view, &column)) {
-    double bound[TILE_LANES], *found = reach + column.first; /* |phi| |theta step| */
+  for (HistoryColumn at = column_at(view, 0); at.count > 0; at = column_at(view, at.first + at.count)) {
+    double bound[TILE_LANES], *found = reach + at.first; /* |phi| |theta step| */
     bool all = true;
-    for (int n = 0; n < column.count; n++) {
+    for (int n = 0; n < at.count; n++) {
       double square = 0;
       for (int i = 0; i < view->history->d; i++) {
-        const double move = (view->scale ? view->scale[i] : 1) * step[i * view->lanes + column.first + n];
+        const double move = (view->scale ? view->scale[i] : 1) * step[i * view->lanes + at.first + n];
         square += move * move;
       }
-      bound[n] = column.rows->longest[column.run + (column.shared ? 0 : n)] * sqrt(square);
+      bound[n] = at.rows->longest[at.run + (at.shared ? 0 : n)] * sqrt(square);
       all = all && bound[n] <= enough;
     }
-    if (!all && column.shared)
-      largest_move(&column, true, step + column.first, found);
+    if (!all && at.shared)
+      largest_move(&at, true, step + at.first, found);
     else if (!all)
-      largest_move(&column, false, step + column.first, found);
+      largest_move(&at, false, step + at.first, found);
     /* A lane whose bound is small enough keeps it, so that the lane does not depend on its neighbours in the
      * column. */
-    for (int n = 0; n < column.count; n++)
+    for (int n = 0; n < at.count; n++)
       if (bound[n] <= enough) found[n] = bound[n];
   }
 }
@@ -435,10 +425,10 @@ void history_visit_marginals(const HistoryView *view, const double *mean, const 
                              HistoryVisit *visit, void *context, double *precision, double *vector) {
   const size_t d = (size_t)view->history->d, stride = (size_t)view->lanes;
   ASSERT(view->draws == 1);
-  for (HistoryColumn column = first_column(view); column.count > 0; next_column(view, &column)) {
-    const size_t first = (size_t)column.first, end = first + (size_t)column.count;
-    visit_column(&column, mean, covariance, visit, context, precision, vector);
-    scale_derivatives(&column, 1, vector + first, precision + first);
+  for (HistoryColumn at = column_at(view, 0); at.count > 0; at = column_at(view, at.first + at.count)) {
+    const size_t first = (size_t)at.first, end = first + (size_t)at.count;
+    visit_column(&at, mean, covariance, visit, context, precision, vector);
+    scale_derivatives(&at, 1, vector + first, precision + first);
     for (size_t i = 0; i < d; i++)
       for (size_t j = 0; j < d; j++)
         for (size_t n = first; n < end; n++)
