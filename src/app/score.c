@@ -92,11 +92,11 @@ static json_t *mean_json(ScoreMean mean) {
 
 static Status score_json(const Pack *pack, const Score *score) {
   json_t *rows = json_array();
-  for (int r = 0; r < score->rows; r++) {
-    const ScoreRow *row = &score->row[r];
-    json_t *object = json_pack("{s:i, s:i}", "observations", row->observations, "histories", row->histories);
+  for (int g = 0; g < pack->groups; g++) {
+    json_t *object = json_pack("{s:i, s:i}", "observations", pack->group[g].observations, "histories",
+                               pack->group[g].histories);
     for (int m = 0; m < SCORE_MEANS; m++)
-      json_object_set_new(object, score_mean_names[m], mean_json(row->mean[m]));
+      json_object_set_new(object, score_mean_names[m], mean_json(score->means[g][m]));
     json_array_append_new(rows, object);
   }
   json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "pack", PACK_NAME, "problem", pack->name,
@@ -120,12 +120,12 @@ static Status score_text(const Pack *pack, const Score *score) {
          pack->summary, arguments.draws, pack->draws, pack->histories, score_metric(pack), score_exact(pack));
   printf("%12s %9s  %9s %8s  %9s %8s  %9s %8s  %9s %8s  %9s %8s\n", "observations", "histories", "distance",
          "se", "floor", "se", "ratio", "se", "modes", "se", "floor", "se");
-  for (int r = 0; r < score->rows; r++) {
-    const ScoreRow *row = &score->row[r];
-    printf("%12d %9d", row->observations, row->histories);
+  for (int g = 0; g < pack->groups; g++) {
+    const ScoreMean *mean = score->means[g];
+    printf("%12d %9d", pack->group[g].observations, pack->group[g].histories);
     for (int m = 0; m < SCORE_MEANS; m++)
-      if (isfinite(row->mean[m].mean))
-        printf("  %9.4f %8.4f", row->mean[m].mean, row->mean[m].se);
+      if (isfinite(mean[m].mean))
+        printf("  %9.4f %8.4f", mean[m].mean, mean[m].se);
       else
         printf("  %9s %8s", "-", "-");
     printf("\n");

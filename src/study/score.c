@@ -7,8 +7,7 @@
 
 enum { SETS = 4 /* of M exact draws, per history */ };
 
-/* What is measured for a history; ranks are those of theta* among the draws, and then among exact ones, in
- * (0, 1). */
+/* What is measured for a history; ranks in (0, 1) are those of theta* among the draws, then exact ones. */
 enum {
   DISTANCE,
   FLOOR,
@@ -116,8 +115,7 @@ static Status study_score_compare_with_floor(const Ruler *self, Measure *metric,
 
 /* ---- the histories of a group */
 
-/* Measures the histories of a group; theta[histories, M, d] and measured[MEASURED, histories] are of the
- * whole problem. */
+/* Measures the histories of a group; theta[histories, M, d] and measured[MEASURED, histories] are of all. */
 static Status study_score_measure_group(Ruler *self, const PackGroup *group, const double *theta,
                                         double *measured) {
   const Pack *pack = self->pack;
@@ -193,22 +191,21 @@ double score_uniform_p(int n, const double *u) {
 
 static Status study_score_summarise(Arena *memory, const Pack *pack, const double *measured, Score *out) {
   double spread = 0; /* variance of the ratio of exact draws */
-  *out = (Score){.rows = pack->groups};
-  ALLOCATE(memory, out->row, pack->groups);
+  *out = (Score){0};
+  ALLOCATE(memory, out->means, pack->groups);
   for (int g = 0; g < pack->groups; g++) {
-    const PackGroup *group = &pack->group[g];
-    const int n = group->histories;
+    ScoreMean *mean = out->means[g];
+    const int n = pack->group[g].histories;
     const double *of[MEASURED];
-    for (int q = 0; q < MEASURED; q++) of[q] = measured + q * pack->histories + group->first;
-    const ScoreMean distance = study_score_mean(n, of[DISTANCE]), floor = study_score_mean(n, of[FLOOR]),
-                    ratio = study_score_ratio(n, of[DISTANCE], of[FLOOR]);
-    out->row[g] = (ScoreRow){
-        group->observations,
-        n,
-        {distance, floor, ratio, study_score_mean(n, of[MODE_ERROR]), study_score_mean(n, of[MODE_FLOOR])}};
-    out->ratio.mean += ratio.mean / out->rows;
-    spread += study_score_mean(n, of[SPREAD]).mean / n / pow(floor.mean * out->rows, 2);
-    out->ratio.se = hypot(out->ratio.se, ratio.se / out->rows);
+    for (int q = 0; q < MEASURED; q++) of[q] = measured + q * pack->histories + pack->group[g].first;
+    mean[SCORE_DISTANCE] = study_score_mean(n, of[DISTANCE]);
+    mean[SCORE_FLOOR] = study_score_mean(n, of[FLOOR]);
+    mean[SCORE_RATIO] = study_score_ratio(n, of[DISTANCE], of[FLOOR]);
+    mean[SCORE_MODE_ERROR] = study_score_mean(n, of[MODE_ERROR]);
+    mean[SCORE_MODE_FLOOR] = study_score_mean(n, of[MODE_FLOOR]);
+    out->ratio.mean += mean[SCORE_RATIO].mean / pack->groups;
+    spread += study_score_mean(n, of[SPREAD]).mean / n / pow(mean[SCORE_FLOOR].mean * pack->groups, 2);
+    out->ratio.se = hypot(out->ratio.se, mean[SCORE_RATIO].se / pack->groups);
   }
   out->even_p = 0.5 * erfc((1 - out->ratio.mean) / sqrt(2 * spread));
   for (int r = 0; r < SCORE_RANKS; r++) {

@@ -25,14 +25,8 @@ enum { SCORE_DISTANCE, SCORE_FLOOR, SCORE_RATIO, SCORE_MODE_ERROR, SCORE_MODE_FL
 extern const char *const score_mean_names[SCORE_MEANS];
 
 typedef struct {
-  int observations, histories;
-  ScoreMean mean[SCORE_MEANS];
-} ScoreRow;
-
-typedef struct {
-  int rows;
-  ScoreRow *row; /* [rows], one for each group */
-  ScoreMean ratio; /* mean over rows */
+  ScoreMean (*means)[SCORE_MEANS]; /* [groups] */
+  ScoreMean ratio; /* mean over groups */
   /* The probability that independent exact draws have a ratio as low as this one, from the spread of exact
    * draws among each other (assuming a normal distribution over histories). */
   double even_p;
