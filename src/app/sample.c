@@ -85,15 +85,13 @@ static Status app_sample_observe(int d, History *history, Sampler *sampler, Find
   if (observations.rows > 0 && observations.d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments.data,
                       observations.d, arguments.prior, d);
-  for (int row = 0; row < observations.rows; row++)
-    if (!likelihood->ops->admits(observations.rewards[row]))
-      return status_set(STATUS_INPUT,
-                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
-                        arguments.data, row + 1, observations.rewards[row], likelihood->ops->name,
-                        likelihood->ops->rewards);
   for (int row = 0; row < observations.rows; row++) {
     const double *reward = observations.rewards + row, u = 0;
     double deviance;
+    if (!likelihood->ops->admits(*reward))
+      return status_set(STATUS_INPUT,
+                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
+                        arguments.data, row + 1, *reward, likelihood->ops->name, likelihood->ops->rewards);
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d, reward);
     sampler_observe(sampler, history, &findings->fallbacks);
     /* The largest log p(y | u) is the log likelihood at any u, plus half of the deviance there. */
@@ -104,8 +102,8 @@ static Status app_sample_observe(int d, History *history, Sampler *sampler, Find
   return STATUS_OK;
 }
 
-/* Writes theta[d, draws] as theta(draw, dim), with everything that the draws depend on. `rows` is work space
- * of the same size. */
+/* Writes theta[d, draws] as theta(draw, dim), with all that the draws depend on. rows[draws, d] is scratch.
+ */
 static Status app_sample_write_draws(StoreFile *file, int d, double *theta, double *rows,
                                      const Findings *findings) {
   const struct {
