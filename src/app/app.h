@@ -67,8 +67,7 @@ long long app_integer(struct argp_state *state, const char *option, const char *
                       long long high);
 double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
 uint64_t app_seed(struct argp_state *state, const char *text);
-/* Refuses a value that is none of the names word(0), word(1), ...; `what` says what they name: "a sampler".
- */
+/* Refuses a value that is none of the names word(0), word(1), ...; `what` is what they name: "a sampler". */
 void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
                       const char *(*word)(int index));
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
@@ -77,8 +76,7 @@ void app_refuse_argument(struct argp_state *state, const char *text);
 
 /* Returns the number as JSON, or null if it is not finite. */
 json_t *app_json_number(double value);
-/* Prints JSON on stdout, real numbers with `digits` digits (0: all of them), and frees it. STATUS_INTERNAL if
- * it is NULL, as it could not be made. */
+/* Prints JSON on stdout, reals with `digits` digits (0: all), and frees it; STATUS_INTERNAL if it is NULL. */
 Status app_print_json(json_t *root, size_t digits);
 /* Returns the width of a column for the labels of all policies. */
 int app_label_width(const StudyFile *file);

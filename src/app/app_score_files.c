@@ -108,8 +108,7 @@ static Status app_score_fill_prior(const Pack *pack, const Mixture *prior, Store
   return mixture_save(prior, file, &dim);
 }
 
-/* Writes prior.csv and prior.nc, a mixture; the corners of a hypercube become components with covariance
- * 0. */
+/* Writes prior.csv and prior.nc, a mixture; corners of a hypercube become components of covariance 0. */
 static Status app_score_export_prior(const Pack *pack, const char *folder) {
   SCRATCH_ARENA(scratch);
   const char *path;

@@ -1,5 +1,4 @@
-/* The files of `thompson score`: what a problem of the pack gives to samplers, and the draws that it gets
- * back. */
+/* The files of `thompson score`: what a problem of the pack gives to samplers, and the draws it gets back. */
 #pragma once
 
 #include "study/study_pack.h"

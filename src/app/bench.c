@@ -52,23 +52,20 @@ static const AppOption options[] = {
     {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
     {0}};
 
-static json_t *bench_throughput_json(const Study *study, int setting, int policy,
-                                     const Throughput *throughput) {
+static json_t *bench_throughput_json(const Study *study, int setting, int policy, const Throughput *found) {
   json_t *hidden = json_array();
-  for (int l = 0; l < throughput->hidden_count; l++)
-    json_array_append_new(hidden, json_integer(throughput->hidden[l]));
+  for (int l = 0; l < found->hidden_count; l++) json_array_append_new(hidden, json_integer(found->hidden[l]));
   return json_pack(
       "{s:s, s:s, s:s, s:i, s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
       "sampler", study->file->policies[policy].name, "label", study->file->policies[policy].label, "setting",
-      study->file->setting_labels[setting], "dimension", throughput->d, "stages",
-      throughput->stages ? json_integer(throughput->stages) : json_null(), "hidden", hidden, "arms",
-      throughput->arms, "rounds", throughput->rounds, "runs", throughput->runs, "rounds_reached",
-      throughput->rounds_reached, "observations", throughput->observations, "seconds_per_draw",
-      app_json_number(throughput->draw_seconds), "flops_per_draw", app_json_number(throughput->draw_flops),
-      "draw_fraction_of_peak", app_json_number(throughput->draw_of_peak), "rounds_per_second",
-      1 / throughput->round_seconds, "flops_per_round", throughput->round_flops, "round_fraction_of_peak",
-      throughput->round_of_peak, "bytes_per_round", throughput->round_bytes, "round_fraction_of_bandwidth",
-      throughput->round_of_bandwidth);
+      study->file->setting_labels[setting], "dimension", found->d, "stages",
+      found->stages ? json_integer(found->stages) : json_null(), "hidden", hidden, "arms", found->arms,
+      "rounds", found->rounds, "runs", found->runs, "rounds_reached", found->rounds_reached, "observations",
+      found->observations, "seconds_per_draw", app_json_number(found->draw_seconds), "flops_per_draw",
+      app_json_number(found->draw_flops), "draw_fraction_of_peak", app_json_number(found->draw_of_peak),
+      "rounds_per_second", 1 / found->round_seconds, "flops_per_round", found->round_flops,
+      "round_fraction_of_peak", found->round_of_peak, "bytes_per_round", found->round_bytes,
+      "round_fraction_of_bandwidth", found->round_of_bandwidth);
 }
 
 /* Writes a fraction as "12.3%", or a dash if it is NaN. */
@@ -80,19 +77,18 @@ static const char *write_percentage(double fraction, char out[16]) {
   return out;
 }
 
-static void print_throughput(const ConfigPolicy *policy, const Throughput *throughput) {
+static void print_throughput(const ConfigPolicy *policy, const Throughput *found) {
   char hidden[32] = "-", stages[16] = "-", draw[16], peak[16], memory[16], seconds[16] = "-", rounds[16];
-  for (int l = 0, at = 0; l < throughput->hidden_count && at < (int)sizeof hidden; l++)
-    at += snprintf(hidden + at, sizeof hidden - (size_t)at, "%s%d", l ? "x" : "", throughput->hidden[l]);
-  if (throughput->stages) snprintf(stages, sizeof stages, "%d", throughput->stages);
-  if (!isnan(throughput->draw_seconds)) snprintf(seconds, sizeof seconds, "%.3g", throughput->draw_seconds);
-  snprintf(rounds, sizeof rounds, "%s%d", throughput->rounds_reached < throughput->rounds ? "<" : "",
-           throughput->rounds_reached);
-  printf("%-14s %4d %9s %4s %6d %6s %5d %12s %8s %12.4g %8s %8s\n", policy->label, throughput->d, hidden,
-         stages, throughput->arms, rounds, throughput->runs, seconds,
-         write_percentage(throughput->draw_of_peak, draw), 1 / throughput->round_seconds,
-         write_percentage(throughput->round_of_peak, peak),
-         write_percentage(throughput->round_of_bandwidth, memory));
+  for (int l = 0, at = 0; l < found->hidden_count && at < (int)sizeof hidden; l++)
+    at += snprintf(hidden + at, sizeof hidden - (size_t)at, "%s%d", l ? "x" : "", found->hidden[l]);
+  if (found->stages) snprintf(stages, sizeof stages, "%d", found->stages);
+  if (!isnan(found->draw_seconds)) snprintf(seconds, sizeof seconds, "%.3g", found->draw_seconds);
+  snprintf(rounds, sizeof rounds, "%s%d", found->rounds_reached < found->rounds ? "<" : "",
+           found->rounds_reached);
+  printf("%-14s %4d %9s %4s %6d %6s %5d %12s %8s %12.4g %8s %8s\n", policy->label, found->d, hidden, stages,
+         found->arms, rounds, found->runs, seconds, write_percentage(found->draw_of_peak, draw),
+         1 / found->round_seconds, write_percentage(found->round_of_peak, peak),
+         write_percentage(found->round_of_bandwidth, memory));
 }
 
 static const char NOTES[] =
@@ -107,8 +103,7 @@ static const char NOTES[] =
     "of mem.    features of all arms, evidence and weights of networks, each once per round, over the "
     "bytes that memory delivers in that time; above 100%: they stay in a cache\n";
 
-/* Measures all samplers and prints them, or adds them to `rows`. The ranks measure the same thing at the same
- * time, and take the mean. Collective. */
+/* Measures each sampler on all ranks at once, and prints the means or adds them to `rows`. Collective. */
 static Status bench_measure_rows(const Study *study, const char *folder, Meter *meter, json_t *rows) {
   const StudyFile *file = study->file;
   const long total = (long)file->setting_count * file->policy_count;

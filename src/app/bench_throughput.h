@@ -25,8 +25,8 @@ typedef struct {
   double since; /* CPU seconds of this process */
 } Meter;
 
-/* Measures the peaks a few times, while all `ranks` do the same. The caller must call bench_meter_destroy,
- * even after an error. */
+/* Measures the peaks a few times, while all `ranks` do. The caller must call bench_meter_destroy, also after
+ * an error. */
 Status bench_meter_create(int ranks, Meter *out);
 void bench_meter_destroy(Meter *meter);
 

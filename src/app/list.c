@@ -29,8 +29,7 @@ static json_t *app_key_words_json(const ConfigKey *key) {
   return list;
 }
 
-/* Makes an object with name, type, default and help, and, if the key has them, minimum, maximum, words, unit
- * and fixed. */
+/* Makes an object with name, type, default and help; if the key has them, range, words, unit and fixed. */
 static json_t *app_key_json(const ConfigKey *key) {
   json_t *object = json_pack("{s:s, s:s, s:s?, s:s}", "name", key->name, "type", TYPES[key->type], "default",
                              key->fallback, "help", key->help);
@@ -230,8 +229,7 @@ static void print_options(const char *indent, const ConfigKey *keys) {
            key->fallback ? key->fallback : "");
 }
 
-/* Prints a family with its options. Every sampler is also a policy; in the list of policies only its name
- * appears. */
+/* Prints a family with its options. Every sampler is also a policy; of those only the name appears. */
 static void print_family(int family) {
   const bool policies = families[family].entry == list_policy_entry;
   Entry entry;

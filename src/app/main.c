@@ -1,5 +1,4 @@
-/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
- * printed. */
+/* thompson: posterior sampling for contextual bandits. The verbs, and where errors are printed. */
 #include "app/app.h"
 #include "core/linalg.h"
 #include "io/provenance.h"
@@ -55,8 +54,7 @@ static void print_help(void) {
 /* ---- manual pages, in the man(7) format, from the same tables as --help; the build calls `thompson
  * --manual` and `thompson VERB --manual` */
 
-/* Prints text literally: escapes backslashes, hyphens, and a dot or quote at the start of a line, which mean
- * something to man. */
+/* Prints text literally: escapes what means something to man, also a dot or quote at the start of a line. */
 static void manual_print_part(const char *text, size_t length) {
   if (length > 0 && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
   for (const char *end = text + length; text < end; text++) {
@@ -158,8 +156,7 @@ static Status call_verb(int argc, char **argv) {
   return app_end_parallel(parallel_agree(status));
 }
 
-/* Refuses resource limits so low that libraries would hang, crash, or end the process without a message of
- * ours. */
+/* Refuses resource limits so low that libraries would hang, crash, or end the process on their own. */
 static Status main_check_ulimits(void) {
   static const struct {
     int which;

@@ -1,5 +1,4 @@
-/* thompson plan: what a study will do and roughly what it costs; runs nothing, except for a calibration of a
- * few seconds on request. */
+/* thompson plan: what a study will do and roughly cost; runs nothing but, on request, a short calibration. */
 #include "app/app.h"
 #include "app/app_plan_estimate.h"
 #include "core/clock.h"
@@ -59,8 +58,7 @@ static bool plan_calibrate_tick(void *context, double fraction) {
 }
 
 /* Returns the seconds that the whole block would take. Later rounds may cost more, if a method goes through
- * the history, so the time of a fraction f is modelled as a f + b f^2, through the two points that were
- * measured. */
+ * the history, so the time of a fraction f is modelled as a f + b f^2, through two measured points. */
 static double plan_extrapolate_block(const Trial *trial) {
   double f = trial->last_fraction, g = trial->half_fraction;
   if (f == 0) return clock_cpu() - trial->start;
@@ -83,8 +81,7 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
   return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
-/* Creates the study reduced to one setting and one replicate: each swept key has its first value. `steps` is
- * the number of training steps; 0: unchanged. */
+/* Creates the study with the first value of swept keys, one replicate and (unless 0) `steps` of training. */
 static Status small_study(const char *text, const StudyFile *whole, int64_t steps, Study *out) {
   AppTexts all = arguments.sets;
   char axes[16][4200], training[64];
@@ -114,8 +111,7 @@ static Status plan_calibrate(const char *text, const Study *whole, Speed *speed)
                       "a calibration runs on one rank: run thompson plan without mpiexec or srun");
   TRY(small_study(text, whole->file, 0, &full));
   TRY(app_plan_estimate_study(&full, speed, &estimate));
-  /* As many of the training steps that the study asks for as fit into TRAINING_OPERATIONS, at least
-   * LEAST_STEPS of them. */
+  /* As many training steps of the study as fit into TRAINING_OPERATIONS, at least LEAST_STEPS. */
   const Config *setting = full.file->settings[0];
   const int64_t asked = config_is(setting, "prior.training_steps", "auto")
                             ? AUTO_STEPS

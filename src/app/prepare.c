@@ -218,8 +218,7 @@ static const ConfigKey prepare_mnist_keys[] = {
      .words = "unit none"},
     {.name = NULL}};
 
-/* All data from the images to the file. Rows are the digits of the training set, then the digits of the test
- * set. */
+/* All data from the images to the file. Rows are digits, first those of the training set, then the others. */
 typedef struct {
   Arena *memory;
   Digits training, test;

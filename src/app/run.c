@@ -200,8 +200,7 @@ static Status run_study(void) {
   TRY(parallel_agree(first ? config_study_text(arguments.study, &text) : STATUS_OK));
   TRY(parallel_broadcast_text(&text));
   TRY(parallel_agree(app_study_of_file(arguments.study, text, &arguments.sets, &study)));
-  /* Which blocks an adaptive study has depends on the results of earlier ones, so no part of them can be run
-   * alone. */
+  /* Which blocks an adaptive study has depends on earlier ones, so no part of them can be run alone. */
   if (sharded && study.runs.adaptive)
     return status_set(
         STATUS_USAGE,

@@ -76,8 +76,7 @@ static const AppOption options[] = {
      .texts = &arguments.options},
     {0}};
 
-/* Refuses options about tasks where they would have no effect. Takes --noise into sigma, which stays 0 if the
- * noise is to be learned. */
+/* Refuses options about tasks where they have no effect. Takes --noise into sigma; 0: it is learned. */
 static void train_check(struct argp_state *state) {
   if (!arguments.family) arguments.family = prior_find("diffusion");
   const LikelihoodOps *likelihood = arguments.likelihood;
@@ -230,8 +229,7 @@ static Status train_on_logs(Arena *memory, Training *out) {
 
 /* ---- the verb */
 
-/* Saves the prior, says what was learned, and warns if the prior follows single tasks or failed its own
- * check. */
+/* Saves the prior, says what was learned, and warns if it follows single tasks or failed its own check. */
 static Status train_save_and_report(const Training *training) {
   enum { ENOUGH = 10 /* tasks per component */ };
   const bool automatic = arguments.family == &prior_auto;

@@ -136,8 +136,7 @@ static Status read_candidates(Arena *memory, Study *priors, Study *tasks) {
   return app_study_of_file(arguments.study, text, &sets, tasks);
 }
 
-/* Loads the prior of each candidate. The tasks are drawn from that of candidate *first, the first policy that
- * samples. */
+/* Loads the prior of each candidate. Tasks are drawn from that of *first, the first policy that samples. */
 static Status tune_load_priors(Arena *memory, const Study *study, const char *folder, Prior *out,
                                int *first) {
   const Config *setting = study->file->settings[0];
@@ -246,8 +245,7 @@ static Status tune_report(Found *found) {
 
 /* ---- the verb */
 
-/* Makes the prior of theta* for the tasks that the guard protects against; *has is false if the policy has no
- * guard. */
+/* Makes the prior of theta* for the tasks that the guard protects against; *has: the policy has a guard. */
 static Status tune_wide_prior(Arena *memory, const ConfigPolicy *policy, const Prior *prior, bool *has,
                               Prior *out) {
   const SamplerSetup setup = {.prior = prior, .options = policy->options};

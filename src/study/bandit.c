@@ -127,16 +127,14 @@ static void study_accumulate_regret(const TaskResult *result, int k, const doubl
   for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
 }
 
-/* Returns whether expensive measurements are made in round k: in rounds 1, 2, 5, 10, 20, 50, .., and in the
- * last. */
+/* Returns whether expensive measurements are made in round k: 1, 2, 5, 10, 20, 50, .., and the last. */
 static bool study_judges_round(int k, int rounds) {
   int unit = 1;
   while (k >= 10 * unit) unit *= 10;
   return k == unit || k == 2 * unit || k == 5 * unit || k == rounds;
 }
 
-/* Measures what is asked for before the choice in round k: H(A*), NaN if it is not known, and the floor of
- * regret up to this round. */
+/* Measures before the choice in round k, if asked for: H(A*), NaN if not known, and the floor of regret. */
 static void study_measure_before_choice(Block *block, int k) {
   const TaskResult *result = block->run->result;
   Play *play = block->play;
@@ -168,8 +166,7 @@ static void study_measure_choice(Block *block, int k) {
   }
 }
 
-/* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3), and writes the
- * cumulative regret to its curve. */
+/* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3), and measures them. */
 static Status study_bandit_simulate(Block *block) {
   const TaskRun *run = block->run;
   const int rounds = run->problem->rounds, every = run->problem->drift_every;

@@ -13,8 +13,7 @@
 #include "study/keys.h"
 #include "study/study.h"
 
-/* What a convergence study accepts, and what it sets itself. Everything else is refused, because it would
- * have no effect. */
+/* What a convergence study accepts, and what it sets itself. All else is refused: it would have no effect. */
 
 static const struct {
   const char *key, *value, *because;
@@ -48,8 +47,7 @@ static bool study_admits_sampler(const SamplerOps *sampler) {
   return sampler && (sampler->gaussian || sampler->chain);
 }
 
-/* Returns whether the value of `key` is the default, or the one in `set` (NULL: none). Writes the value to
- * shown[SHOWN]. */
+/* Returns whether the value of `key`, written to shown[SHOWN], is the default or that of `set`, if given. */
 static bool study_key_is_left_alone(const Config *config, const Config *defaults, const Config *set,
                                     const char *key, char *shown) {
   char other[SHOWN];
@@ -130,8 +128,7 @@ typedef struct {
   int waiting; /* runs that have not reached the target yet */
 } Block;
 
-/* Learns the target: observing every arm once, without noise, gives A and A mu*. The evidence is this without
- * the prior's part of A. */
+/* Learns the target: every arm once, without noise, gives A and A mu*; the evidence is without the prior. */
 static void study_learn_target(Block *block) {
   const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs,
                size = sizeof(double);
@@ -193,9 +190,8 @@ static void study_step_method(Block *block, int64_t *fallbacks) {
   sampler_sample(&block->sampler, history, rng, 1, block->theta, fallbacks);
 }
 
-/* Updates mean[d, B] and covariance[d, d, B] of the states so far with theta[d, B], state number `count` of a
- * chain, and spread[d, d, B], the sum of products of the deviations from the mean. deviation[d, B] is
- * scratch. */
+/* Updates mean[d, B] and covariance[d, d, B] of the states so far with theta[d, B], state `count` of a chain,
+ * and spread[d, d, B], the sum of products of deviations from the mean. deviation[d, B] is scratch. */
 SIMD_CLONES
 static void study_average_chain(size_t d, size_t runs, double count, const double *restrict theta,
                                 double *restrict mean, double *restrict spread, double *restrict covariance,
@@ -215,8 +211,7 @@ static void study_average_chain(size_t d, size_t runs, double count, const doubl
     }
 }
 
-/* Returns the next step whose divergence is stored: every step at first, then about 20 per factor of ten,
- * then the last. */
+/* Returns the next step whose divergence is stored: all at first, about 20 per factor of ten, the last. */
 static int64_t study_next_stored_step(int64_t k, int64_t last) {
   const double factor = 1.12;
   int64_t next = (int64_t)((double)k * factor);

@@ -292,8 +292,7 @@ static Status study_posterior_run(const TaskRun *run) {
 
 /* ---- what the study accepts, and what it costs */
 
-/* Checks a setting: the sizes must rise, and if draws are compared with exact ones, it must be possible to
- * make those. */
+/* Checks a setting: sizes must rise, and exact draws, if they are needed, must be possible. */
 static Status study_posterior_check_setting(const Study *study, const Config *setting,
                                             const Problem *problem) {
   for (int i = 1; i < study_posterior_points(setting); i++)

@@ -1,5 +1,4 @@
-/* Internal to the posterior study: shared by its ordinary settings (posterior.c) and its large ones
- * (posterior_large.c). */
+/* Internal to the posterior study: shared by ordinary settings (posterior.c) and large ones. */
 #pragma once
 
 #include "metric/metrics.h"

@@ -132,9 +132,8 @@ static Status study_large_rotate_vectors(Large *self) {
 
 /* ---- draws */
 
-/* Computes theta[d, n] = U x, where a sampler draws x[d, n] from the streams of `purpose`; in each round
- * every rank draws some of the columns. The caller must call study_large_draws_destroy, also after a
- * failure. */
+/* Computes theta[d, n] = U x, where a sampler draws x[d, n] from the streams of `purpose`, every rank some
+ * columns in each round. The caller must call study_large_draws_destroy, also after a failure. */
 static Status study_large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
                                const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
                                DenseDraws *out) {
@@ -168,8 +167,7 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
 
 /* ---- metrics */
 
-/* For each draw: its component, its distance to theta*, and whether it is below theta* along the direction.
- */
+/* For each draw: its component, its distance to theta*, and whether it is below it along the direction. */
 enum { OF_COMPONENT, OF_DISTANCE, OF_RANK, OF_DRAW };
 
 /* Computes values[OF_DRAW, n] for this rank's columns x[d, count]. */
@@ -233,8 +231,7 @@ static Status study_large_measure_draws(const Large *self, DenseDraws *out) {
   return study_large_covariance_product(self, &out->theta, &out->theta, &out->square);
 }
 
-/* Makes R exact draws, and measures them. The caller must call study_large_draws_destroy, also after a
- * failure. */
+/* Makes and measures R exact draws. The caller must call study_large_draws_destroy, also after a failure. */
 static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
   int64_t ignored = 0;
   TRY(study_large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,

@@ -89,8 +89,7 @@ static Status study_stream_play_fixed(Streams *self, const Prior *const prior[WO
   return STATUS_OK;
 }
 
-/* Learns as if all bandits so far had the same theta, by ridge regression: the belief is the posterior under
- * the Gaussian of the start. */
+/* Learns by ridge regression from the Gaussian of the start, as if all bandits so far had the same theta. */
 static Status study_stream_learn_pooled(const Online *learner) {
   SCRATCH_ARENA(memory);
   const int d = learner->logs.d;

@@ -60,8 +60,7 @@ void study_target(const Study *study, size_t size, char *out) {
   study_target_text(study->curves[study->target_curve], study->target_paired, size, out);
 }
 
-/* Finds the curve that runs.of names; with a fixed number of runs it is the first one, paired unless it is
- * shared. */
+/* Finds the curve that runs.of names; with a fixed number of runs the first one, paired unless shared. */
 static Status study_find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
   if (study->ops->estimates && study->runs.adaptive)

@@ -149,16 +149,14 @@ int study_task_index(const Study *study, int setting, int policy, int block);
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
-/* Returns word number `index` of the key runs.of: the curves of all kinds of studies and their paired
- * differences; NULL after the last. */
+/* Returns word `index` of the key runs.of, a curve of any study or its paired difference; NULL ends. */
 const char *study_target_name(int index);
 /* Writes the name of the target, such as "regret_diff". */
 void study_target(const Study *study, size_t size, char *out);
 /* Writes the references of the methods of the study's policies: "ts: Thompson 1933; ...". */
 Status study_references(Arena *memory, const Study *study, const char **out);
 
-/* Returns word number `index` of the key metrics, which ask for curves of all kinds of studies; NULL after
- * the last. */
+/* Returns word `index` of the key metrics, which asks for curves of any kind of study; NULL ends. */
 const char *study_metric_name(int index);
 /* Returns word number `index` of the key estimators likewise. */
 const char *study_estimator_name(int index);
@@ -189,8 +187,7 @@ void study_play_destroy(Play *play);
 /* Returns what the cost of a policy in a setting depends on, for the runs of a task; the kind of study fills
  * in the history and draws. Not for a large setting. */
 PolicyWork study_work(const Study *study, const Task *task);
-/* Returns the cost of the world's part in a round of one run: a reward and its regret, and new arms if they
- * are drawn. */
+/* Returns the cost of the world's part in a round of one run: reward, regret, and new arms if drawn. */
 double study_world_cost(const PolicyWork *work);
 /* Returns the dimension of a large setting; 2 if only the problem's file knows it. */
 double study_dimension(const Config *setting);
@@ -200,8 +197,7 @@ Status study_result_create(const Study *study, const Task *task, TaskResult *out
 void study_result_destroy(TaskResult *result);
 /* Returns whether a study has curves that all policies share. */
 bool study_has_shared(const Study *study);
-/* Copies the shared curves from a finished task of the same setting and runs, so that this task need not
- * measure them. */
+/* Copies the shared curves from a finished task of the same setting and runs, which spares measuring them. */
 void study_result_share(const Study *study, const TaskResult *finished, TaskResult *result);
 /* Turns `result` into that of a task that raised an error: RUN_FAILED, NaN curves, `message`. Returns
  * STATUS_OK, since the error belongs to the task alone. */
@@ -209,8 +205,7 @@ Status study_result_fail(const Study *study, const char *message, TaskResult *re
 
 /* Returns whether a task belongs to a large setting. */
 bool study_task_is_large(const Study *study, const Task *task);
-/* Runs `count` tasks that run_large can run together, like study_run_task. Collective over the ranks of
- * `large`. */
+/* Runs `count` tasks that run_large can run together, like study_run_task. Collective over large's ranks. */
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                        TaskResult *results);
 

@@ -26,8 +26,7 @@ typedef struct {
   int runs;
 } RunsBlock;
 
-/* Creates the runs from the keys runs, runs.*, block and prior.replicates. Returns STATUS_INPUT if these do
- * not fit together. */
+/* Creates the runs from the keys runs, runs.*, block and prior.replicates: STATUS_INPUT if they conflict. */
 Status study_runs_create(const Config *config, Runs *out);
 /* Lists the blocks, in run order, or only counts them if `out` is NULL; returns how many there are. A block
  * never spans two replicates. */
@@ -36,8 +35,7 @@ uint32_t study_runs_replicate(const Runs *runs, int64_t run);
 /* Returns the number of runs in the first blocks. */
 int64_t study_runs_in_blocks(const Runs *runs, int blocks);
 
-/* Returns the number of blocks in the first wave: enough for every replicate and `least` runs; all of them
- * when not adaptive. */
+/* Returns the number of blocks in the first wave: if adaptive, enough for all replicates and `least` runs. */
 int study_runs_first_wave(const Runs *runs);
 /* Returns the number of blocks after the next wave, if `blocks` gave this standard error (the largest over
  * policies); `blocks` itself if that is enough, there are no more, or there is no standard error (NaN). A
