@@ -25,8 +25,7 @@ static Status explore_first_choose(Policy *self, const World *world, const Histo
   return STATUS_OK;
 }
 
-static double explore_first_cost(const PolicyMethod *method, const PolicyWork *work) {
-  (void)method;
+static double explore_first_cost(const PolicyWork *work) {
   return ridge_cost(work) + 2 * work->sampler.d * work->arms;
 }
 

@@ -21,14 +21,14 @@ static Status random_policy_choose(Policy *self, const World *world, const Histo
   return STATUS_OK;
 }
 
-static double oracle_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  (void)method, (void)work;
+static double oracle_policy_cost(const PolicyWork *work) {
+  (void)work;
   return 10;
 }
 
 /* Returns the cost, which includes a separate stream for each run. */
-static double random_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  (void)method, (void)work;
+static double random_policy_cost(const PolicyWork *work) {
+  (void)work;
   return 200;
 }
 

@@ -36,8 +36,7 @@ static Status egreedy_policy_choose(Policy *self, const World *world, const Hist
 }
 
 /* Returns the cost, which includes a separate stream for each run and the scores of all arms. */
-static double egreedy_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  (void)method;
+static double egreedy_policy_cost(const PolicyWork *work) {
   return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;
 }
 

@@ -203,14 +203,13 @@ Status policy_check_weigh(const PolicyMethod *method, const Config *options) {
                     method->name, policy_has_network(method, options) ? " with model: network" : "");
 }
 
-double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work) {
+double policy_weigh_cost(const PolicyWork *work) {
   PolicyWork drawn = *work;
-  if (!method->sampler || rule_of(work->sampler.options)->moments) return policy_cost(method, work);
+  if (!work->method.sampler || rule_of(work->sampler.options)->moments) return policy_cost(work);
   const double draws = (double)config_int(work->sampler.options, "propensity_draws");
   drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
   const double arms = work->apart ? 1 : work->arms;
-  return draws / drawn.sampler.draws * policy_cost(method, &drawn) +
-         draws * arms * (45 + 4 * work->sampler.d);
+  return draws / drawn.sampler.draws * policy_cost(&drawn) + draws * arms * (45 + 4 * work->sampler.d);
 }
 
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
@@ -261,7 +260,8 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySet
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   const bool network = likelihood_has_network(&likelihood);
-  return (PolicyWork){.sampler = {.d = problem->d,
+  return (PolicyWork){.method = *method,
+                      .sampler = {.d = problem->d,
                                   .rounds = problem->rounds,
                                   .conjugate = likelihood_is_conjugate(&likelihood),
                                   .draws = 1,
@@ -274,6 +274,4 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
                       .rows_are_arms = policy_history_is_by_arm(method, problem)};
 }
 
-double policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  return policy_ops(method)->cost(method, work);
-}
+double policy_cost(const PolicyWork *work) { return policy_ops(&work->method)->cost(work); }

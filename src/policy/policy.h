@@ -7,7 +7,7 @@
 #include "sampler/sampler.h"
 
 typedef struct Policy Policy;
-typedef struct PolicyMethod PolicyMethod;
+typedef struct PolicyOps PolicyOps;
 
 /* What a policy is created for: one block of runs. */
 typedef struct {
@@ -23,9 +23,17 @@ typedef struct {
   bool weighs; /* policy_weigh will be called */
 } PolicySetup;
 
+/* A registered policy: exactly one of `sampler` and `ops` is set. */
+typedef struct {
+  const char *name, *summary, *reference, *default_prior; /* default_prior NULL: needs none */
+  const SamplerOps *sampler;
+  const PolicyOps *ops;
+} PolicyMethod;
+
 /* What the cost of a policy depends on, which includes that of its sampler; for a policy without a sampler,
  * draws and prior are ignored. */
 typedef struct {
+  PolicyMethod method;
   SamplerWork sampler;
   double arms; /* K */
   bool apart; /* each arm of the world has its own theta* */
@@ -34,7 +42,7 @@ typedef struct {
   bool learns; /* the prior is learned during the study */
 } PolicyWork;
 
-typedef struct {
+struct PolicyOps {
   const char *name, *summary, *reference;
   bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
   bool one_theta; /* learns one theta for all arms */
@@ -49,7 +57,7 @@ typedef struct {
   bool weighs, sure; /* sure: each arm is taken with probability 1 */
   /* REQUIRED. Returns the floating-point operations of one round of one run, like the op of a sampler
    * (sampler.h). */
-  double (*cost)(const PolicyMethod *method, const PolicyWork *work);
+  double (*cost)(const PolicyWork *work);
   /* OPTIONAL. Called when the last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
   /* Reads the observations of a history one by one, so that each needs its own row. */
@@ -62,13 +70,6 @@ typedef struct {
   Status (*ready)(const Config *options, Tick tick);
   /* OPTIONAL. Releases what is not in self->memory; the state may be NULL or half-built. */
   void (*destroy)(Policy *self);
-} PolicyOps;
-
-/* A registered policy: exactly one of `sampler` and `ops` is set. */
-struct PolicyMethod {
-  const char *name, *summary, *reference, *default_prior; /* default_prior NULL: needs none */
-  const SamplerOps *sampler;
-  const PolicyOps *ops;
 };
 
 struct Policy {
@@ -115,7 +116,7 @@ SamplerSetup policy_sampler_setup(const PolicySetup *setup);
  * history and prior. The options must outlive it. */
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* Returns the floating-point operations of one round of one run. */
-double policy_cost(const PolicyMethod *method, const PolicyWork *work);
+double policy_cost(const PolicyWork *work);
 /* Returns STATUS_INPUT with one sentence if something outside of this program that the policy needs is
  * missing, STATUS_STOPPED if the tick stops the wait for it. Called once, before anything runs. */
 Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick);
@@ -135,7 +136,7 @@ Status policy_weigh(Policy *policy, const World *world, const History *history, 
 /* Returns STATUS_INPUT with one sentence if the policy does not support policy_weigh. */
 Status policy_check_weigh(const PolicyMethod *method, const Config *options);
 /* Returns the floating-point operations of policy_weigh and the observation of one round of one run. */
-double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work);
+double policy_weigh_cost(const PolicyWork *work);
 /* Notifies the policy of the last observation of `history`. Must be called for every observation, in
  * order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);

@@ -278,9 +278,8 @@ static Status python_draw(Policy *self, const History *history, double *theta) {
 
 /* Returns the cost of a round for a callable that makes some NumPy calls over all rows: 0.2 ms, and the start
  * of a process, 0.2 s. The cost of the user's own callable is not known. */
-static double python_cost(const PolicyMethod *method, const PolicyWork *work) {
+static double python_cost(const PolicyWork *work) {
   const SamplerWork *sampler = &work->sampler;
-  (void)method;
   return (4e6 + 4e9 / sampler->rounds) / sampler->runs + 20 * sampler->rows * sampler->d * sampler->d +
          2 * sampler->d * work->arms;
 }

@@ -69,8 +69,7 @@ static Status ucb_policy_choose(Policy *self, const World *world, const History 
 }
 
 /* Returns the cost: that of the estimate, and of a triangular solve for each arm. */
-static double ucb_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  (void)method;
+static double ucb_policy_cost(const PolicyWork *work) {
   return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
 }
 

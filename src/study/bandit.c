@@ -242,7 +242,6 @@ static int study_bandit_points(const Config *setting) { return (int)config_int(s
 
 static double study_bandit_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   work.sampler.rounds = study_bandit_points(setting);
   /* The mean number of rows that a pass goes over. If rows are arms, Thompson sampling never plays most of
@@ -252,9 +251,8 @@ static double study_bandit_cost(const Study *study, const Task *task) {
       study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
   const double shared = task->policy == 0 ? study->shared_cost[task->setting] : 0;
   return task->runs * work.sampler.rounds *
-         ((config_bool(setting, "event_log") ? policy_weigh_cost(&method, &work)
-                                             : policy_cost(&method, &work)) +
-          asked * policy_cost(&method, &work) + study_world_cost(&work) + shared);
+         ((config_bool(setting, "event_log") ? policy_weigh_cost(&work) : policy_cost(&work)) +
+          asked * policy_cost(&work) + study_world_cost(&work) + shared);
 }
 
 static double study_bandit_shared_cost(const Study *study, const Config *setting, const Problem *problem) {

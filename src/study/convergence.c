@@ -297,18 +297,17 @@ static double study_convergence_axis_value(const Config *setting, int point) {
 
 /* Returns the cost of a task: its steps, and the divergence from the target after each. */
 static double study_convergence_cost(const Study *study, const Task *task) {
-  const ConfigPolicy *policy = &study->file->policies[task->policy];
-  const SamplerOps *sampler = sampler_find(policy->name);
-  SamplerWork work = study_work(study, task).sampler;
+  const PolicyWork policy = study_work(study, task);
+  SamplerWork work = policy.sampler;
   const double d = work.d, divergence = 200 + 100 * d + 4 * d * d * d;
   work.rounds = (double)config_int(study->file->settings[task->setting], "max_steps");
-  work.drawn = sampler->chain;
+  work.drawn = policy.method.sampler->chain;
   SCRATCH_ARENA(scratch);
   Config *options;
-  if (study_convergence_options(&scratch, policy->options, &options) != STATUS_OK)
+  if (study_convergence_options(&scratch, policy.sampler.options, &options) != STATUS_OK)
     return 0; /* out of memory */
   work.options = options;
-  const double step = cost_round(sampler, &work);
+  const double step = cost_round(policy.method.sampler, &work);
   return task->runs * work.rounds * (step + divergence);
 }
 

@@ -345,7 +345,6 @@ static Status study_posterior_check_policy(const PolicyMethod *method, const Con
 static double study_posterior_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return study_posterior_cost_large(study, task);
-  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   double m = study_posterior_draws(setting), r = study_posterior_reference_draws(setting),
          sizes = study_posterior_points(setting);
   const double floor = pow(2 * r, 3) / study->file->policy_count;
@@ -355,8 +354,8 @@ static double study_posterior_cost(const Study *study, const Task *task) {
   work.sampler.rounds = rounds, work.sampler.rows = 0;
   work.sampler.draws = m, work.sampler.drawn = sizes / rounds;
   for (int i = 0; i < (int)sizes; i++) work.sampler.rows += (double)study_posterior_size(setting, i) / sizes;
-  const double round = method.sampler ? cost_round(method.sampler, &work.sampler)
-                                      : policy_cost(&method, &work) * work.sampler.drawn;
+  const double round = work.method.sampler ? cost_round(work.method.sampler, &work.sampler)
+                                           : policy_cost(&work) * work.sampler.drawn;
   return task->runs * (rounds * (round + world) + sizes * matching);
 }
 

@@ -260,15 +260,14 @@ static int study_replay_points(const Config *setting) {
 
 static double study_replay_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   const double events = work.sampler.rounds, trained = config_real(setting, "train_fraction") * events;
   work.sampler.rows = events / 2;
   double sum = ESTIMATES_RESAMPLES * events * (2 * study->curve_count + 60.0 / task->runs);
-  if (study_measures(study, "replay")) sum += events * policy_cost(&method, &work);
+  if (study_measures(study, "replay")) sum += events * policy_cost(&work);
   work.sampler.rows = trained;
   if (study->curve_count > study_measures(study, "replay")) /* any of the other estimators */
-    sum += (events - trained) * policy_weigh_cost(&method, &work);
+    sum += (events - trained) * policy_weigh_cost(&work);
   return task->runs * sum;
 }
 

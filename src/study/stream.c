@@ -237,18 +237,17 @@ static int study_stream_points(const Config *setting) { return (int)config_int(s
 static double study_stream_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   const double tasks = study_stream_points(setting), rounds = (double)config_int(setting, "problem.rounds");
-  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   work.sampler.rounds = rounds;
   work.sampler.rows = rounds / 2;
   work.sampler.runs = fmin(tasks, TOGETHER);
-  double sum = rounds * (policy_cost(&method, &work) + study_world_cost(&work)), learning = 0;
+  double sum = rounds * (policy_cost(&work) + study_world_cost(&work)), learning = 0;
   if (work.learns) {
     const double rows = work.sampler.conjugate ? 0 : rounds;
     const double every = (double)config_int(setting, "stream.every");
     work.sampler.runs = fmin(every, TOGETHER);
     work.sampler.components = 1 + prior_online_components((int)work.sampler.d, tasks / 2, COMPONENTS / 2);
-    learning = rounds * (policy_cost(&method, &work) + study_world_cost(&work)) +
+    learning = rounds * (policy_cost(&work) + study_world_cost(&work)) +
                prior_online_cost((int)work.sampler.d, tasks / 2, rows, COMPONENTS / 2, every);
   }
   return task->runs * tasks * (learning > 0 ? sum + learning : 2 * sum);
