@@ -182,11 +182,10 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
 
 Status app_study_of_folder(const char *directory, Study *out) {
   SCOPED(char *, text, memory_free_text);
-  AppTexts none = {0};
   TRY(parallel_checkpoint_study(directory, &text));
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", directory);
-  return app_study_of_file(path, text, &none, out);
+  return app_study_of_file(path, text, &(AppTexts){0}, out);
 }
 
 void app_note_unused(const Study *study) {

@@ -43,7 +43,7 @@ static const struct {
 /* One block of B runs in lockstep. */
 typedef struct {
   const TaskRun *run;
-  Play play; /* of the policy that is being valued */
+  Play *play; /* of the policy that is being valued */
   double *curve[ESTIMATORS]; /* [B, points] each; NULL: not asked for */
   const EventLog *log;
   int trained; /* events that a policy learns on before it is frozen */
@@ -78,18 +78,16 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
   return STATUS_OK;
 }
 
-static void study_replay_block_destroy(Block *block) { study_play_destroy(&block->play); }
-
 /* Creates the policy before it has learned anything, in place of the one before it. */
 static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
-  study_play_destroy(&block->play);
-  block->play = (Play){0};
-  return study_play_create(memory, block->run, weighs, &block->play);
+  study_play_destroy(block->play);
+  *block->play = (Play){0};
+  return study_play_create(memory, block->run, weighs, block->play);
 }
 
 /* Returns the current event of run b. */
 static int study_replay_event_of_run(const Block *block, int b) {
-  const World *world = &block->play.world;
+  const World *world = &block->play->world;
   return problem_logged_event(block->run->problem, world->first_run + (uint32_t)b, world->round);
 }
 
@@ -100,7 +98,7 @@ static Status study_replay_tick(const Block *block, int k) {
 
 /* Learns from the current events, number k of each run whose arm[B] is not negative; may be stopped. */
 static Status study_replay_learn(Block *block, int k) {
-  Play *play = &block->play;
+  Play *play = block->play;
   const int runs = play->world.runs, d = block->log->d;
   for (int b = 0; b < runs; b++) {
     const int event = study_replay_event_of_run(block, b);
@@ -117,10 +115,10 @@ static Status study_replay_learn(Block *block, int k) {
 /* Shows the policy the first events, and fits the regression of rewards to them. */
 static Status study_replay_train(Block *block) {
   const EventLog *log = block->log;
-  World *world = &block->play.world;
+  World *world = &block->play->world;
   for (int k = 1; k <= block->trained; k++) {
     world_advance(world, (uint32_t)k);
-    for (int b = 0; b < world->runs; b++) block->play.arm[b] = log->arm[study_replay_event_of_run(block, b)];
+    for (int b = 0; b < world->runs; b++) block->play->arm[b] = log->arm[study_replay_event_of_run(block, b)];
     TRY(study_replay_learn(block, k));
   }
   for (int b = 0; b < world->runs && block->curve[DR]; b++) {
@@ -136,7 +134,7 @@ static Status study_replay_train(Block *block) {
 /* Computes the terms of the frozen policy from the events that it did not learn on. */
 static Status study_value_frozen_policy(Arena *memory, Block *block) {
   const EventLog *log = block->log;
-  Play *play = &block->play;
+  Play *play = block->play;
   const int runs = block->run->task->runs, arms = log->arms;
   double *total, *squares; /* [B]: the sums of w and w^2 */
   ALLOCATE_ARRAYS(memory, runs, total, squares);
@@ -176,7 +174,7 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
 /* Computes the terms of the policy as it learns, from the events whose arm it chooses too. */
 static Status study_value_learning_policy(Arena *memory, Block *block) {
   const int runs = block->run->task->runs, rows = block->log->rows;
-  Play *play = &block->play;
+  Play *play = block->play;
   TRY(study_replay_begin(memory, false, block));
   for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
@@ -223,8 +221,8 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block) {
 
 static Status study_replay_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
-  SCOPED(Block, block, study_replay_block_destroy);
-  block.run = run;
+  SCOPED(Play, play, study_play_destroy);
+  Block block = {.run = run, .play = &play};
   TRY(study_replay_block_create(&memory, &block));
   const double start = clock_cpu();
   if (block.curve[IPS] || block.curve[SNIPS] || block.curve[DR])
