@@ -33,18 +33,28 @@ static const double LEAST_PRECISION = 1e-3, LEAST_VARIANCE = 1e-9;
 
 /* n <= DENOISER_LANES lanes, lane last. */
 typedef struct {
+  Localisation walk;
+  LaneEvidence evidence;
+  double *precision; /* [d, d, n]: Lambda, whose decomposition the evidence has */
+  double *scratch, *rotated; /* [d, d, n], [d, n]: U' b */
+  double *z; /* [d, n] */
+  int *lane_fallbacks; /* [n]: of the denoiser */
+  Normaliser normaliser;
+  /* For a likelihood that is not conjugate: */
+  int particles;
   Irls irls;
   Ep ep;
-  int *lane_fallbacks; /* [n]: of the denoiser during the search, which are ignored */
-  double *precision; /* [d, d, n]: Lambda */
-  LaneEvidence evidence; /* its decomposition, and b */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of the Gaussian in the prior's place */
-  double *log_evidence, *scratch; /* [n], [d, d, n] */
-} Linearised;
+  double *log_evidence; /* [n] */
+  Reservoir reservoir;
+  double *moved, *candidate; /* [d, n]: b as the draw of a candidate moves it */
+  double *log_weight, *uniform; /* [n] */
+} Localised;
 
 /* Finds the Gaussian in the prior's place: with it the posterior under the evidence has mean D and covariance
  * C. Where C is wider than any Gaussian allows, as it is between modes, takes a wide one that keeps D. */
-static void linearised_find_gaussian(Linearised *self, Localisation *walk, int lanes) {
+static void linearised_find_gaussian(Localised *self, int lanes) {
+  Localisation *walk = &self->walk;
   const int d = walk->denoiser->d, entries = d * lanes;
   const LaneEvidence *at = &self->evidence;
   denoiser_localisation_moments(walk, 0, at, self->lane_fallbacks);
@@ -60,23 +70,23 @@ static void linearised_find_gaussian(Linearised *self, Localisation *walk, int l
 }
 
 /* Finds the evidence for the lanes of the view, in the denoiser's coordinates and the same for every draw of
- * a run: basis, eigenvalue, precision and vector. Expectation propagation first starts from the mode under
- * the Gaussian of the prior without evidence, and is then repeated under the Gaussian in the prior's place at
- * the evidence found so far. Fallbacks are added to fallbacks[B]. */
-static void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view,
-                            int64_t *fallbacks) {
-  const int d = walk->denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
+ * a run: basis, eigenvalue, precision and vector. Fallbacks of the denoiser are ignored. Expectation
+ * propagation first starts from the mode under the Gaussian of the prior without evidence, and is then
+ * repeated under the Gaussian in the prior's place at the evidence found so far. Fallbacks are added to
+ * fallbacks[B]. */
+static void linearised_find(Localised *self, const HistoryView *view, int64_t *fallbacks) {
+  const int d = self->walk.denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
   const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
   const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
   ASSERT(runs <= DENOISER_LANES);
   LaneEvidence *at = &self->evidence;
   denoiser_evidence_clear(d, runs, at);
   memset(self->precision, 0, (size_t)(d * d * runs) * sizeof *self->precision);
-  linearised_find_gaussian(self, walk, runs);
+  linearised_find_gaussian(self, runs);
   irls_solve(&self->irls, &once, self->prior_precision, self->prior_vector, self->precision, at->vector,
              self->scratch, fallbacks);
   for (int pass = 1; pass <= GAUSSIANS; pass++) {
-    if (pass > 1) linearised_find_gaussian(self, walk, runs);
+    if (pass > 1) linearised_find_gaussian(self, runs);
     ep_solve(&self->ep, &once, self->prior_precision, self->prior_vector, self->precision, at->vector,
              self->log_evidence, fallbacks);
     linalg_eigen_lanes(d, runs, self->precision, at->basis, at->eigenvalue);
@@ -90,40 +100,29 @@ static void linearised_find(Linearised *self, Localisation *walk, const HistoryV
 
 /* ---- the sampler */
 
-/* n <= CHUNK_LANES lanes, lane last. */
-typedef struct {
-  Localisation walk;
-  LaneEvidence evidence;
-  double *matrix, *column, *rotated; /* [d, d, n]: scratch; [d, n]: scratch, U' b */
-  double *z; /* [d, n] */
-  int *lane_fallbacks; /* [n] */
-  int particles;
-  Normaliser normaliser;
-  /* For a likelihood that is not conjugate: */
-  Linearised linearised;
-  Reservoir reservoir;
-  double *candidate; /* [d, n] */
-  double *log_weight, *uniform; /* [n] */
-} Localised;
-
-/* Computes basis, eigenvalue and vector of the evidence. */
-static void localised_find_evidence(Localised *self, const HistoryView *view) {
+/* Finds the evidence for the lanes of the view: of Gaussian rewards, or in the place of others. */
+static void localised_find_evidence(Localised *self, const HistoryView *view, int64_t *fallbacks) {
   LaneEvidence *at = &self->evidence;
+  if (history_is_quadratic(view->history)) {
+    evidence_decompose_lanes(view, self->scratch, self->z, at->basis, at->eigenvalue, self->rotated);
+    linalg_multiply_lanes(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
+  } else {
+    linearised_find(self, view, fallbacks);
+  }
   at->lanes = view->lanes;
-  evidence_decompose_lanes(view, self->matrix, self->column, at->basis, at->eigenvalue, self->rotated);
-  linalg_multiply_lanes(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
+  memset(self->lane_fallbacks, 0, (size_t)view->lanes * sizeof *self->lane_fallbacks);
 }
 
 /* Draws a candidate for each lane under the evidence in place of the rewards, and computes its log_weight:
  * the log likelihood, up to a constant of the run, minus the evidence b' x - x' Lambda x / 2. */
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
-  const Linearised *at = &self->linearised;
+  const LaneEvidence *at = &self->evidence;
+  const LaneEvidence drawn = {at->lanes, at->basis, at->eigenvalue, self->moved};
   const int d = view->history->d, lanes = view->lanes;
-  const LaneEvidence drawn = {lanes, at->evidence.basis, at->evidence.eigenvalue, self->evidence.vector};
-  memcpy(drawn.vector, at->evidence.vector, (size_t)(d * lanes) * sizeof *drawn.vector);
+  memcpy(self->moved, at->vector, (size_t)(d * lanes) * sizeof *self->moved);
   denoiser_localisation_draw(&self->walk, &drawn, rng, self->candidate, self->lane_fallbacks);
   history_log_likelihood(view, self->candidate, self->log_weight, NULL);
-  linalg_add_quadratic_lanes(d, lanes, -1, at->precision, at->evidence.vector, self->candidate, at->scratch,
+  linalg_add_quadratic_lanes(d, lanes, -1, self->precision, at->vector, self->candidate, self->scratch,
                              self->log_weight);
 }
 
@@ -136,12 +135,10 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   for (int run = 0; run < history->runs; run++) sampler->ess[run] = weighted ? 0 : NAN;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
-    memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
+    localised_find_evidence(self, &view, fallbacks);
     if (history_is_quadratic(history)) {
-      localised_find_evidence(self, &view);
       denoiser_localisation_draw(&self->walk, &self->evidence, &chunk.rng, self->z, self->lane_fallbacks);
     } else {
-      linearised_find(&self->linearised, &self->walk, &view, fallbacks);
       reservoir_clear(&self->reservoir, chunk.lanes);
       for (int p = 0; p < self->particles; p++) {
         draw_candidate(self, &view, &chunk.rng);
@@ -170,11 +167,9 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
   const int draws = (int)rng.draws;
   /* The first of two draws, since a view with one draw per run must begin at a tile of runs. */
   const HistoryView view = {history, 2, 2 * run, 1, shift, scale};
-  const bool quadratic = history_is_quadratic(history);
   double weight, weight_error = 0;
   int lane_fallbacks = 0;
-  if (quadratic) {
-    localised_find_evidence(self, &view);
+  if (history_is_quadratic(history)) {
     history_residual(&view, &weight);
     weight *= -0.5;
   } else {
@@ -183,15 +178,15 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
     reservoir_clear(&self->reservoir, 1);
     for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
       const HistoryView drawn = {history, draws, run * draws + chunk.first, chunk.lanes, shift, scale};
-      linearised_find(&self->linearised, &self->walk, &drawn, fallbacks);
+      localised_find_evidence(self, &drawn, fallbacks);
       draw_candidate(self, &drawn, &chunk.rng);
       for (int n = 0; n < chunk.lanes; n++) reservoir_add(&self->reservoir, 0, self->log_weight[n]);
     }
     weight = reservoir_log_mean(&self->reservoir, 0, draws, &weight_error);
-    linearised_find(&self->linearised, &self->walk, &view, fallbacks);
   }
-  const LaneEvidence *at = quadratic ? &self->evidence : &self->linearised.evidence;
-  const double normaliser = denoiser_normaliser_find(&self->normaliser, at, error, &lane_fallbacks);
+  localised_find_evidence(self, &view, fallbacks);
+  const double normaliser =
+      denoiser_normaliser_find(&self->normaliser, &self->evidence, error, &lane_fallbacks);
   *error = hypot(*error, weight_error);
   fallbacks[run] += lane_fallbacks;
   return normaliser + weight;
@@ -208,7 +203,7 @@ static void localised_marginal(Sampler *sampler, const History *history, RngLane
 
 static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  const size_t d = (size_t)sampler->d, vector = d * DENOISER_LANES, matrix = d * vector;
   const double first = config_real(setup->options, "first_precision"),
                last = config_real(setup->options, "last_precision");
   const bool from_mixture = config_is(setup->options, "covariance", "mixture");
@@ -228,22 +223,18 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(denoiser_localisation_create(memory, setup->prior->denoiser, from_mixture,
                                    (int)config_int(setup->options, "steps"), first, last, &self->walk));
   TRY(denoiser_evidence_create(memory, sampler->d, &self->evidence));
-  ALLOCATE(memory, self->matrix, d * vector);
-  ALLOCATE_ARRAYS(memory, vector, self->column, self->rotated, self->z);
-  ALLOCATE(memory, self->lane_fallbacks, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, matrix, self->scratch, self->precision);
+  ALLOCATE_ARRAYS(memory, vector, self->rotated, self->z);
+  ALLOCATE(memory, self->lane_fallbacks, DENOISER_LANES);
   TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   self->particles = (int)config_int(setup->options, "particles");
-  ALLOCATE(memory, self->candidate, vector);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->log_weight, self->uniform);
-  TRY(reservoir_create(memory, CHUNK_LANES, &self->reservoir));
-  Linearised *at = &self->linearised;
-  TRY(irls_create(memory, sampler->d, DENOISER_LANES, 1e-2, &at->irls));
-  TRY(ep_create(memory, sampler->d, DENOISER_LANES, EP_TOLERANCE, &at->ep));
-  ALLOCATE_ARRAYS(memory, DENOISER_LANES, at->lane_fallbacks, at->log_evidence);
-  ALLOCATE_ARRAYS(memory, d * vector, at->scratch, at->precision, at->prior_precision);
-  ALLOCATE(memory, at->prior_vector, vector);
-  return denoiser_evidence_create(memory, sampler->d, &at->evidence);
+  TRY(irls_create(memory, sampler->d, DENOISER_LANES, 1e-2, &self->irls));
+  TRY(ep_create(memory, sampler->d, DENOISER_LANES, EP_TOLERANCE, &self->ep));
+  ALLOCATE(memory, self->prior_precision, matrix);
+  ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->moved, self->candidate);
+  ALLOCATE_ARRAYS(memory, DENOISER_LANES, self->log_evidence, self->log_weight, self->uniform);
+  return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
 }
 
 /* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture (the one that a learned
