@@ -104,18 +104,23 @@ const ConfigKey *sampler_keys(const SamplerOps *method) {
 
 const ConfigKey *sampler_shared_keys(void) { return COMMON; }
 
-/* Returns the mutex of a prior in whose scratch the sampler works; NULL if there is none. */
+/* Returns the mutex of a prior in whose scratch the sampler works; NULL if there is none. Threads that share
+ * the prior take turns. */
 static pthread_mutex_t *sampler_turn(const Sampler *sampler) {
   const bool scratch = sampler->ops->needs & (NEEDS_CHAIN | NEEDS_DENOISER) || !sampler->setup.prior->mixture;
   return scratch ? sampler->setup.prior->turn : NULL;
 }
 
-/* Threads that share a prior take turns. */
-static void sampler_enter(const Sampler *sampler) {
-  if (sampler_turn(sampler)) pthread_mutex_lock(sampler_turn(sampler));
-}
 static void sampler_leave(const Sampler *sampler) {
   if (sampler_turn(sampler)) pthread_mutex_unlock(sampler_turn(sampler));
+}
+
+/* Waits for the sampler's turn, lets it catch up, and returns the history as its ops get it. */
+static History sampler_enter(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  const History tempered = sampler_tempered(sampler, history);
+  if (sampler_turn(sampler)) pthread_mutex_lock(sampler_turn(sampler));
+  sampler_catch_up(sampler, &tempered, fallbacks);
+  return tempered;
 }
 
 static void sampler_begin(Sampler *sampler, int runs) {
@@ -139,7 +144,7 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
-  sampler_enter(out);
+  if (sampler_turn(out)) pthread_mutex_lock(sampler_turn(out));
   const Status status = method->create(out, setup);
   if (status == STATUS_OK && method->begin) sampler_begin(out, setup->runs);
   sampler_leave(out);
@@ -204,9 +209,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT(history->runs <= sampler->setup.runs);
   ASSERT(draws >= 1 && draws <= sampler->setup.draws);
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
-  const History tempered = sampler_tempered(sampler, history);
-  sampler_enter(sampler);
-  sampler_catch_up(sampler, &tempered, fallbacks);
+  const History tempered = sampler_enter(sampler, history, fallbacks);
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
   sampler_leave(sampler);
   stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
@@ -251,9 +254,7 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
     sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
     return;
   }
-  const History tempered = sampler_tempered(sampler, history);
-  sampler_enter(sampler);
-  sampler_catch_up(sampler, &tempered, fallbacks);
+  const History tempered = sampler_enter(sampler, history, fallbacks);
   sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
   sampler_leave(sampler);
   if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
@@ -264,8 +265,7 @@ bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, do
                       int64_t *fallbacks) {
   if (!sampler->ops->marginal) return false;
   ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
-  const History tempered = sampler_tempered(sampler, history);
-  sampler_enter(sampler);
+  const History tempered = sampler_enter(sampler, history, fallbacks);
   sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
   sampler_leave(sampler);
   if (sampler->guard) guard_marginal_likelihood(sampler->guard, &tempered, value, fallbacks);
@@ -282,9 +282,7 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   if (history_is_filtered(history)) history_filtered_fallbacks(history, fallbacks);
   if (!sampler->ops->update) return;
-  const History tempered = sampler_tempered(sampler, history);
-  sampler_enter(sampler);
-  sampler_catch_up(sampler, &tempered, fallbacks);
+  sampler_enter(sampler, history, fallbacks);
   sampler_leave(sampler);
 }
 

@@ -19,34 +19,21 @@
 #include "sampler/gradient/lmc_step.h"
 #include "sampler/methods.h"
 
-typedef struct {
-  Potential potential;
-  LmcStep work;
-  double *theta; /* [d, B M] in chunks, lane last within each; z if the potential is whitened */
-} Lmc;
-
-/* Returns the chains of the chunk that starts at lane `first`. */
-static double *lmc_chains_at(const Lmc *self, int d, int first) {
-  return self->theta + (size_t)d * (size_t)first;
-}
-
 static void lmc_begin(Sampler *sampler, int runs) {
   const Lmc *self = sampler->state;
-  const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
-  for (int first = 0; first < total; first += CHUNK_LANES) {
-    RngLanes rng = sampler_update_streams(sampler, 0, draws, first, chunk_size(total, first, CHUNK_LANES));
-    potential_start(&self->potential, &rng, lmc_chains_at(self, d, first));
-  }
+  const int draws = sampler->setup.draws;
+  const RngLanes rng = sampler_update_streams(sampler, 0, draws, 0, runs * draws);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng))
+    potential_start(&self->potential, &chunk.rng, self->theta + (ptrdiff_t)chunk.first * sampler->d);
 }
 
 static void lmc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Lmc *self = sampler->state;
-  const int draws = sampler->setup.draws, total = history->runs * draws;
-  for (int first = 0; first < total; first += CHUNK_LANES) {
-    const HistoryView view = {history, draws, first, chunk_size(total, first, CHUNK_LANES), NULL, NULL};
-    RngLanes rng = sampler_update_streams(sampler, round, draws, first, view.lanes);
-    potential_at(&self->potential, &view);
-    lmc_step_round(&self->work, &self->potential, &rng, lmc_chains_at(self, sampler->d, first), fallbacks);
+  const int draws = sampler->setup.draws;
+  const RngLanes rng = sampler_update_streams(sampler, round, draws, 0, history->runs * draws);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    potential_at(&self->potential, &(HistoryView){history, draws, chunk.first, chunk.lanes, NULL, NULL});
+    lmc_step_round(self, &chunk.rng, self->theta + (ptrdiff_t)chunk.first * sampler->d, fallbacks);
   }
 }
 
@@ -58,12 +45,10 @@ static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   (void)fallbacks;
   for (int n = 0; n < (int)rng.lanes; n++) {
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
-    const double *chunk = lmc_chains_at(self, d, first);
-    const int lanes = chunk_size(total, first, CHUNK_LANES);
-    double *z = self->work.gradient;
-    for (int i = 0; i < d; i++) z[i] = chunk[i * lanes + chain - first];
-    const double *x = potential_theta(&self->potential, 1, z);
-    for (int i = 0; i < d; i++) theta[(size_t)i * rng.lanes + (size_t)n] = x[i];
+    const double *from = self->theta + (ptrdiff_t)first * d + (chain - first);
+    double *z = self->gradient;
+    lanes_copy(d, 1, from, chunk_size(total, first, CHUNK_LANES), z, 1);
+    lanes_copy(d, 1, potential_theta(&self->potential, 1, z), 1, theta + n, (int)rng.lanes);
   }
 }
 
@@ -71,10 +56,7 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   Lmc *self;
   ALLOCATE(sampler->memory, self, 1);
   sampler->state = self;
-  TRY(potential_create(sampler->memory, setup, CHUNK_LANES, &self->potential));
-  TRY(lmc_step_create(sampler->memory, setup, CHUNK_LANES, &self->potential, &self->work));
-  ALLOCATE(sampler->memory, self->theta, (size_t)sampler->d * (size_t)setup->runs * (size_t)setup->draws);
-  return STATUS_OK;
+  return lmc_step_create(sampler->memory, setup, self);
 }
 
 /* Returns the cost of the steps of M chains, with the promised reward if there is `optimism`. Moving a

@@ -13,12 +13,13 @@ static const double GUARD = 100;
  * round. */
 enum { MOVES = 10 };
 
-Status lmc_step_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *potential,
-                       LmcStep *out) {
-  const size_t d = (size_t)potential->d, n = (size_t)capacity, vector = d * n;
-  *out = (LmcStep){.d = potential->d};
+Status lmc_step_create(Arena *memory, const SamplerSetup *setup, Lmc *out) {
+  const size_t d = (size_t)setup->prior->d, n = CHUNK_LANES, vector = d * n;
+  Potential *potential = &out->potential;
+  TRY(potential_create(memory, setup, CHUNK_LANES, potential));
+  ALLOCATE(memory, out->theta, d * (size_t)setup->runs * (size_t)setup->draws);
   if (config_has(setup->options, "optimism")) out->feel_good = config_real(setup->options, "optimism");
-  TRY(step_size_create(memory, setup, capacity, 2, &out->step));
+  TRY(step_size_create(memory, setup, CHUNK_LANES, 2, &out->step));
   if (out->step.by_curvature) TRY(potential_whiten(memory, potential));
   ALLOCATE_ARRAYS(memory, vector, out->gradient, out->normal);
   ALLOCATE_ARRAYS(memory, n, out->h, out->pull);
@@ -75,9 +76,10 @@ static void lmc_step_guard(const Potential *potential, int first, int count, int
 
 /* Makes `count` steps of the chains of lanes `at` with normals[count, d, N]. As long as the squares of their
  * coordinates, in units of the guard, add up to less than 1, no chain is beyond it. */
-static void lmc_step_move_chains(const LmcStep *work, const Potential *potential, RealLanes at, int count,
-                                 double *theta, int64_t *fallbacks) {
-  const int d = work->d;
+static void lmc_step_move_chains(const Lmc *work, RealLanes at, int count, double *theta,
+                                 int64_t *fallbacks) {
+  const Potential *potential = &work->potential;
+  const int d = potential->d;
   const double *normal = work->normals;
   Real *precision = (Real *)work->chains, *vector = precision + d * d, *x = vector + d, *image = x + d;
   Real h, pull = {0}, z, away;
@@ -113,9 +115,9 @@ static void lmc_step_move_chains(const LmcStep *work, const Potential *potential
 
 /* Makes the updates of a round. All have the same length, and if it was shortened, every one counts as a
  * fallback. */
-static void lmc_step_on_quadratic(LmcStep *work, Potential *potential, RngLanes *rng, double *theta,
-                                  int64_t *fallbacks) {
-  const int d = work->d, lanes = potential->view.lanes;
+static void lmc_step_on_quadratic(Lmc *work, RngLanes *rng, double *theta, int64_t *fallbacks) {
+  Potential *potential = &work->potential;
+  const int d = potential->d, lanes = potential->view.lanes;
   for (int left = work->step.steps; left > 0; left -= MOVES) {
     const int count = left < MOVES ? left : MOVES;
     for (int k = 0; k < count; k++) {
@@ -123,7 +125,7 @@ static void lmc_step_on_quadratic(LmcStep *work, Potential *potential, RngLanes 
       rng_lanes_normal(rng, d, work->normals + (size_t)(k * d * lanes));
     }
     for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
-      lmc_step_move_chains(work, potential, at, count, theta, fallbacks);
+      lmc_step_move_chains(work, at, count, theta, fallbacks);
   }
 }
 
@@ -131,9 +133,9 @@ static void lmc_step_on_quadratic(LmcStep *work, Potential *potential, RngLanes 
 
 /* Makes the updates of a round. Each computes the Hessian, unless the rewards are Gaussian with a linear
  * mean, so that it is known, or the mean is a network, whose Hessian would cost more than the updates. */
-static void lmc_step_on_any(LmcStep *work, Potential *potential, RngLanes *rng, double *theta,
-                            int64_t *fallbacks) {
-  const int d = work->d, lanes = potential->view.lanes;
+static void lmc_step_on_any(Lmc *work, RngLanes *rng, double *theta, int64_t *fallbacks) {
+  Potential *potential = &work->potential;
+  const int d = potential->d, lanes = potential->view.lanes;
   double *hessian = potential->conjugate ? NULL : work->hessian;
   for (int k = 0; k < work->step.steps; k++) {
     potential_derivatives(potential, theta, work->gradient, hessian);
@@ -150,9 +152,10 @@ static void lmc_step_on_any(LmcStep *work, Potential *potential, RngLanes *rng, 
   }
 }
 
-void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *theta, int64_t *fallbacks) {
+void lmc_step_round(Lmc *work, RngLanes *rng, double *theta, int64_t *fallbacks) {
+  Potential *potential = &work->potential;
   const HistoryView *view = &potential->view;
-  const int d = work->d, lanes = view->lanes;
+  const int d = potential->d, lanes = view->lanes;
   /* One large matrix is no job for vectors, and in z the feel-good term needs theta. */
   const bool quadratic =
       work->normals && !(work->feel_good > 0 && potential->root) && !linalg_is_single(d, lanes);
@@ -169,5 +172,5 @@ void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *
             : weight * sqrt(history_observations(view->history, run) * history_squares(view->history, run));
     last = run;
   }
-  (quadratic ? lmc_step_on_quadratic : lmc_step_on_any)(work, potential, rng, theta, fallbacks);
+  (quadratic ? lmc_step_on_quadratic : lmc_step_on_any)(work, rng, theta, fallbacks);
 }

@@ -14,7 +14,8 @@
 #include "sampler/gradient/step_size.h"
 
 typedef struct {
-  int d;
+  Potential potential;
+  double *theta; /* [d, B M] in chunks, lane last within each: the chains; z if the potential is whitened */
   StepSize step;
   double feel_good; /* mu; 0: none */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
@@ -22,14 +23,13 @@ typedef struct {
   /* NULL unless the potential is quadratic: normals drawn ahead; scratch for a vector of chains; 1 over the
    * distance that a coordinate may have from the start's mean. */
   double *normals, *chains, *guard_unit; /* [10, d, n], [d (d + 3)] vectors, [d] */
-} LmcStep;
+} Lmc;
 
-/* Creates the state of updates of up to `capacity` chains at once, whose potential is whitened if the rule of
- * the steps looks at the curvature. Reads the option `optimism` if there is one, and the keys of
+/* Creates chains, which are updated CHUNK_LANES at once. The potential is whitened if the rule of the steps
+ * looks at the curvature. Reads the option `optimism` if there is one, and the keys of potential.h and
  * step_size.h. */
-Status lmc_step_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *potential,
-                       LmcStep *out);
+Status lmc_step_create(Arena *memory, const SamplerSetup *setup, Lmc *out);
 
 /* Makes all updates of a round of theta[d, n], for the lanes of the potential's view, with d normals of every
  * stream for each. */
-void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *theta, int64_t *fallbacks);
+void lmc_step_round(Lmc *work, RngLanes *rng, double *theta, int64_t *fallbacks);

@@ -55,28 +55,27 @@ static VitsGaussian vits_chunk_gaussians(const Vits *self, int d, int first) {
 
 static void vits_begin(Sampler *sampler, int runs) {
   const Vits *self = sampler->state;
-  const int total = runs * self->components;
-  for (int first = 0; first < total; first += self->width) {
-    const int lanes = chunk_size(total, first, self->width);
-    const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, first);
-    vits_mixture_start(&self->mixture, &self->potential, lanes, q, self->weight + first);
-    if (!self->potential.network) continue;
-    RngLanes rng = sampler_update_streams(sampler, 0, 1, first, lanes);
-    potential_start(&self->potential, &rng, q.mean);
+  const int components = self->components;
+  const RngLanes rng = sampler_update_streams(sampler, 0, components, 0, runs * components);
+  for (Chunk chunk = chunk_begin_narrow(rng, self->width); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, chunk.first);
+    vits_mixture_start(&self->mixture, &self->potential, chunk.lanes, q, self->weight + chunk.first);
+    if (self->potential.network) potential_start(&self->potential, &chunk.rng, q.mean);
   }
 }
 
 /* Runs Algorithm 2 or 3. */
 static void vits_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Vits *self = sampler->state;
-  const int components = self->components, total = history->runs * components;
-  for (int first = 0; first < total; first += self->width) {
-    const int lanes = chunk_size(total, first, self->width);
-    const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, first);
-    RngLanes rng = sampler_update_streams(sampler, round, components, first, lanes);
-    potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
-    vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
-    vits_mixture_weigh(&self->mixture, &self->potential, q, &rng, self->weight + first, fallbacks);
+  const int components = self->components;
+  const RngLanes rng = sampler_update_streams(sampler, round, components, 0, history->runs * components);
+  for (Chunk chunk = chunk_begin_narrow(rng, self->width); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const HistoryView view = {history, components, chunk.first, chunk.lanes, NULL, NULL};
+    const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, chunk.first);
+    potential_at(&self->potential, &view);
+    vits_step_round(&self->work, &self->potential, q, &chunk.rng, fallbacks);
+    vits_mixture_weigh(&self->mixture, &self->potential, q, &chunk.rng, self->weight + chunk.first,
+                       fallbacks);
   }
 }
 

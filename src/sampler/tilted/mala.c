@@ -100,11 +100,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
                                              : mala_density,
                                self, true};
   const int d = sampler->d;
-  /* Half a chunk if the bases of a whole one, which each step reads twice, would not fit in the first-level
-   * cache. */
-  const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis.u;
-  const int most = self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
-  for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     self->view = (HistoryView){history, draws, chunk.first, lanes, NULL, NULL};
     if (rows)
@@ -149,7 +145,8 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
     ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
     ALLOCATE(memory, self->precision, d * d);
     ALLOCATE(memory, self->information, d);
-    ASSERT(linalg_invert(sampler->d, self->covariance, self->precision));
+    const bool inverted = linalg_invert(sampler->d, self->covariance, self->precision);
+    ASSERT(inverted);
     linalg_multiply_shared(sampler->d, 1, false, self->precision, self->mean, self->information);
     TRY(irls_create(memory, sampler->d, CHUNK_LANES, MODE_TOLERANCE, &self->irls));
   }
