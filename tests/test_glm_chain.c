@@ -26,13 +26,10 @@ static void test_stage(void) {
     Rows rows = make_rows(&likelihood, D, 30, 2, 5);
     History history = make_history(&memory, 1, &rows, &likelihood);
     const HistoryView view = {&history, LANES, 0, LANES, shift, scale};
-    LaplaceGlm
+    LaplaceEvidence
         stage[D + 1]; /* one for the mean and one for each column of the root: all see the same stages */
     Rng rng = fixture_rng(1, 8);
-    for (int e = 0; e <= D; e++) {
-      CHECK_OK(laplace_dps_glm_create(&memory, D, LANES, &stage[e]));
-      laplace_dps_glm_begin(&stage[e], LANES);
-    }
+    for (int e = 0; e <= D; e++) CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, false, &stage[e]));
     for (int t = 0; t < STAGES; t++) {
       const double v = variances[t], bar = alpha_bars[t];
       double mu[D * LANES], mean[D * LANES], s[D * LANES], z[D * LANES], covariance[LANES][D * D];
@@ -113,13 +110,12 @@ static void test_algorithm_2(void) {
 enum { TOLERANCE_D = 3 };
 
 /* Computes s[TOLERANCE_D, lanes] <- draws of Algorithm 2, always from the same normals. */
-static void draw_chain(LaplaceGlm *glm_state, const Chain *chain, const HistoryView *view, double *s) {
+static void draw_chain(LaplaceEvidence *glm_state, const Chain *chain, const HistoryView *view, double *s) {
   const Schedule *schedule = &chain->schedule;
   const int lanes = view->lanes, n = TOLERANCE_D * lanes;
   double *mu = fixture_new((size_t)n, sizeof *mu), *z = fixture_new((size_t)n, sizeof *z);
   int64_t fallbacks = 0;
   Rng rng = fixture_rng(2, 9);
-  laplace_dps_glm_begin(glm_state, lanes);
   for (int t = schedule->stages + 1; t >= 1; t--) {
     const bool start = t > schedule->stages;
     const double v = start ? 1 : schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
@@ -150,9 +146,9 @@ static void test_tolerance(void) {
       const HistoryView view = {&history, LANES, 0, LANES, prior.chain->shift, prior.chain->scale};
       double *s[2];
       for (int exact = 0; exact < 2; exact++) {
-        LaplaceGlm glm_state;
+        LaplaceEvidence glm_state;
         s[exact] = fixture_new((size_t)(D * LANES), sizeof **s);
-        CHECK_OK(laplace_dps_glm_create(&memory, D, LANES, &glm_state));
+        CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, false, &glm_state));
         if (exact) glm_state.irls.tolerance = 1e-12;
         draw_chain(&glm_state, prior.chain, &view, s[exact]);
       }

@@ -38,8 +38,8 @@ static void laplace_check_product(void) {
   SCRATCH_ARENA(memory);
   enum { D = 4, LANES = 8, SQUARE = D * D };
   const double variances[] = {1, 0.03, 0.001, 0}, alpha_bars[] = {0.05, 0.5, 1};
-  LaplaceEvidence evidence = {0};
-  CHECK_OK(laplace_dps_evidence_create(&memory, D, &evidence));
+  LaplaceEvidence evidence;
+  CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, true, &evidence));
   evidence.lanes = LANES;
   Rng rng = fixture_rng(1, 1);
   double features[LANES][D][D], b[D * LANES], mu[D * LANES], z[D * LANES], mean[D * LANES], s[D * LANES];

@@ -16,21 +16,28 @@
 /* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */
 #define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))
 
+/* How close to the mode IRLS gets, at least, in standard deviations of the stage. The draw itself moves by
+ * one of them and the next stage starts from there, so the tolerance changes the mean and deviation of the
+ * last stage by less than 1e-3 of the deviation (tests/test_glm_chain.c); most stages need only one pass. */
+static const double MODE_TOLERANCE = 1e-3;
+
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
   LastStage last_stage;
   LaplaceEvidence evidence;
   double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
-  LaplaceGlm glm;
 } LaplaceDps;
 
-Status laplace_dps_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
-  const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
-  out->d = d;
+Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, bool conjugate, LaplaceEvidence *out) {
+  const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
+  *out = (LaplaceEvidence){.d = d};
   ALLOCATE_ARRAYS(memory, matrix, out->precision, out->basis);
   ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->rotated);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
-  return STATUS_OK;
+  if (conjugate) return STATUS_OK;
+  ALLOCATE_ARRAYS(memory, matrix, out->prior_precision, out->half, out->congruent);
+  ALLOCATE_ARRAYS(memory, vector, out->prior_vector, out->mode);
+  return irls_create(memory, d, capacity, MODE_TOLERANCE, &out->irls);
 }
 
 /* The factors that a stage applies to draws, eigenvalues and rotated vectors. */
@@ -80,54 +87,38 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
 
 /* ---- stages with a likelihood that is not conjugate */
 
-/* How close to the mode IRLS gets, at least, in standard deviations of the stage. The draw itself moves by
- * one of them and the next stage starts from there, so the tolerance changes the mean and deviation of the
- * last stage by less than 1e-3 of the deviation (tests/test_glm_chain.c); most stages need only one pass. */
-static const double MODE_TOLERANCE = 1e-3;
-
-Status laplace_dps_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
-  const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
-  *out = (LaplaceGlm){.d = d};
-  TRY(irls_create(memory, d, lanes, MODE_TOLERANCE, &out->irls));
-  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->prior_precision, out->basis, out->half, out->rotated);
-  ALLOCATE_ARRAYS(memory, vector, out->vector, out->prior_vector, out->mode, out->eigenvalue);
-  return STATUS_OK;
-}
-
-void laplace_dps_glm_begin(LaplaceGlm *glm, int lanes) {
-  const size_t vector = (size_t)glm->d * (size_t)lanes;
-  memset(glm->precision, 0, (size_t)glm->d * vector * sizeof *glm->precision);
-  memset(glm->vector, 0, vector * sizeof *glm->vector);
-  glm->started = false;
-}
-
 SIMD_CLONES
-void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view, double v, double alpha_bar,
                              const double *mu, double *z, double *s, int64_t *fallbacks) {
-  const int d = glm->d, lanes = view->lanes;
+  const int d = evidence->d, lanes = view->lanes;
   const double root = sqrt(alpha_bar), deviation = sqrt(v), gain = v / alpha_bar;
   const double precision = alpha_bar / v, of_mean = root / v;
-  memset(glm->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *glm->prior_precision);
+  if (!evidence->started) {
+    memset(evidence->precision, 0, (size_t)(d * d * lanes) * sizeof *evidence->precision);
+    memset(evidence->vector, 0, (size_t)(d * lanes) * sizeof *evidence->vector);
+  }
+  memset(evidence->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *evidence->prior_precision);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
-      glm->prior_precision[(i * d + i) * lanes + n] = precision;
-      glm->prior_vector[i * lanes + n] = of_mean * mu[i * lanes + n];
+      evidence->prior_precision[(i * d + i) * lanes + n] = precision;
+      evidence->prior_vector[i * lanes + n] = of_mean * mu[i * lanes + n];
     }
   /* IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4 */
-  irls_solve(&glm->irls, view, glm->prior_precision, glm->prior_vector, glm->precision, glm->vector,
-             glm->mode, fallbacks);
-  if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
-  glm->started = true;
-  matrix_lanes_product(d, lanes, glm->precision, glm->basis, glm->half);
-  matrix_lanes_product_transposed(d, lanes, glm->basis, glm->half, glm->rotated);
+  irls_solve(&evidence->irls, view, evidence->prior_precision, evidence->prior_vector, evidence->precision,
+             evidence->vector, evidence->mode, fallbacks);
+  if (!evidence->started)
+    linalg_eigen_lanes(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
+  evidence->started = true;
+  matrix_lanes_product(d, lanes, evidence->precision, evidence->basis, evidence->half);
+  matrix_lanes_product_transposed(d, lanes, evidence->basis, evidence->half, evidence->congruent);
   /* v times the precision of s, in the basis Q */
-  for (int k = 0; k < d * d * lanes; k++) glm->rotated[k] *= gain;
+  for (int k = 0; k < d * d * lanes; k++) evidence->congruent[k] *= gain;
   for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) glm->rotated[(i * d + i) * lanes + n] += 1;
-  linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
-  linalg_backward_lanes(d, lanes, glm->rotated, z);
-  linalg_multiply_lanes(d, lanes, glm->basis, z, s);
-  for (int k = 0; k < d * lanes; k++) s[k] = special_two_products(root, glm->mode[k], deviation, s[k]);
+    for (int n = 0; n < lanes; n++) evidence->congruent[(i * d + i) * lanes + n] += 1;
+  linalg_cholesky_lanes(d, lanes, evidence->congruent, NULL);
+  linalg_backward_lanes(d, lanes, evidence->congruent, z);
+  linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
+  for (int k = 0; k < d * lanes; k++) s[k] = special_two_products(root, evidence->mode[k], deviation, s[k]);
 }
 
 /* ---- the chain */
@@ -145,10 +136,12 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   else
     denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
-  if (history_is_quadratic(view->history) || v == 0)
+  if (history_is_quadratic(view->history))
     laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
+  else if (v == 0)
+    memcpy(self->s, self->mu, (size_t)(chain->d * chunk->lanes) * sizeof *self->s);
   else
-    laplace_dps_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
+    laplace_dps_glm_product(&self->evidence, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
   denoiser_chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
@@ -163,9 +156,10 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     evidence->lanes = chunk.lanes;
-    evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
-                             evidence->eigenvalue, evidence->rotated);
-    if (!history_is_quadratic(history)) laplace_dps_glm_begin(&self->glm, chunk.lanes);
+    evidence->started = false;
+    if (history_is_quadratic(history))
+      evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
+                               evidence->eigenvalue, evidence->rotated);
     for (int t = chain->schedule.stages + 1; t >= 1; t--)
       draw_stage(self, chain, t, &view, &chunk, fallbacks);
     denoiser_chain_to_theta(chain, chunk.lanes, self->s);
@@ -182,11 +176,9 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
-  TRY(laplace_dps_evidence_create(memory, sampler->d, &self->evidence));
   ALLOCATE_ARRAYS(memory, vector, self->s, self->mu, self->z);
-  return likelihood_is_conjugate(setup->likelihood)
-             ? STATUS_OK
-             : laplace_dps_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
+  return laplace_dps_evidence_create(memory, sampler->d, CHUNK_LANES,
+                                     likelihood_is_conjugate(setup->likelihood), &self->evidence);
 }
 
 /* Returns the cost. If the likelihood is not conjugate, every stage also takes about one step of IRLS, and
