@@ -19,8 +19,9 @@ typedef struct {
   RngKey key;
   int *rows; /* [B]: observations of each run that its cloud has absorbed */
   double *cloud; /* [B, d, P] */
-  double *precision, *vector; /* [B, d, d], [B, d]: the evidence absorbed, with a conjugate likelihood */
-  double *new_precision, *new_vector, *origin; /* [d, d], [d], [d]: zeros */
+  double
+      *evidence; /* [B, d + d d]: first b, then Lambda that the cloud has absorbed, if rewards are Gaussian */
+  double *now, *origin; /* [d + d d], [d]: the evidence of the history; zeros */
   double *moved; /* [d, P] */
   double *weight; /* [P] */
   int *chosen; /* [P] */
@@ -35,14 +36,13 @@ static void smc_begin(Sampler *sampler, int runs) {
   const Smc *self = sampler->state;
   const int particles = self->particles;
   const Prior *prior = sampler->setup.prior;
-  const size_t vectors = (size_t)runs * (size_t)sampler->d;
+  const size_t each = (size_t)sampler->d * (size_t)(sampler->d + 1);
   for (int b = 0; b < runs; b++) {
     RngLanes rng = sampler_update_streams(sampler, 0, particles, b * particles, particles);
     prior->ops->sample(prior, &rng, smc_cloud_of_run(sampler, b));
     sampler->ess[b] = particles;
   }
-  memset(self->precision, 0, vectors * (size_t)sampler->d * sizeof *self->precision);
-  memset(self->vector, 0, vectors * sizeof *self->vector);
+  memset(self->evidence, 0, (size_t)runs * each * sizeof *self->evidence);
   memset(self->rows, 0, (size_t)runs * sizeof *self->rows);
 }
 
@@ -61,14 +61,12 @@ static void smc_absorb_run(Sampler *sampler, const History *history, int b, int6
   rng_lanes_normal(&normals, d, self->moved);
   for (size_t k = 0; k < entries; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
   if (likelihood_is_conjugate(history->likelihood)) {
-    double *precision = self->precision + (size_t)b * (size_t)(d * d),
-           *vector = self->vector + (size_t)b * (size_t)d;
-    history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->new_precision, self->new_vector);
-    for (int i = 0; i < d * d; i++) precision[i] = self->new_precision[i] - precision[i];
-    for (int i = 0; i < d; i++) vector[i] = self->new_vector[i] - vector[i];
-    particles_quadratic(d, particles, precision, vector, self->origin, self->moved, self->weight);
-    memcpy(precision, self->new_precision, (size_t)(d * d) * sizeof *precision);
-    memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
+    const int each = d + d * d;
+    double *change = self->evidence + (size_t)b * (size_t)each;
+    history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->now + d, self->now);
+    for (int i = 0; i < each; i++) change[i] = self->now[i] - change[i];
+    particles_quadratic(d, particles, change + d, change, self->origin, self->moved, self->weight);
+    memcpy(change, self->now, (size_t)each * sizeof *change);
   } else {
     const History recent = history_since(history, self->rows[b]);
     const HistoryView view = {&recent, particles, first, particles, NULL, NULL};
@@ -113,10 +111,9 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   self->key = rng_key(setup->seed, RNG_OBSERVE);
   ALLOCATE(memory, self->cloud, runs * d * particles);
   ALLOCATE(memory, self->rows, runs);
-  ALLOCATE(memory, self->precision, runs * d * d);
-  ALLOCATE(memory, self->vector, runs * d);
-  ALLOCATE(memory, self->new_precision, d * d);
-  ALLOCATE_ARRAYS(memory, d, self->new_vector, self->origin);
+  ALLOCATE(memory, self->evidence, runs * (d + d * d));
+  ALLOCATE(memory, self->now, d + d * d);
+  ALLOCATE(memory, self->origin, d);
   ALLOCATE(memory, self->moved, d * particles);
   ALLOCATE_ARRAYS(memory, particles, self->weight, self->chosen);
   return STATUS_OK;
