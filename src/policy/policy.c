@@ -174,19 +174,6 @@ Status policy_begin(Arena *memory, const PolicyMethod *method, const PolicySetup
   return policy_create(memory, method, setup, out);
 }
 
-void policy_destroy(Policy *policy) {
-  if (policy->ops && policy->ops->destroy) policy->ops->destroy(policy);
-}
-
-Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick) {
-  return method->ops && method->ops->ready ? method->ops->ready(options, tick) : STATUS_OK;
-}
-
-Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
-                     int64_t *fallbacks) {
-  return policy->ops->choose(policy, world, history, NULL, arm, fallbacks);
-}
-
 Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
                     int64_t *fallbacks) {
   const int arms = world->problem->arms;
@@ -210,10 +197,6 @@ double policy_weigh_cost(const PolicyWork *work) {
   drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
   const double arms = work->apart ? 1 : work->arms;
   return draws / drawn.sampler.draws * policy_cost(&drawn) + draws * arms * (45 + 4 * work->sampler.d);
-}
-
-void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
-  if (policy->ops->observe) policy->ops->observe(policy, history, fallbacks);
 }
 
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem) {

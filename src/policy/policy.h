@@ -119,16 +119,22 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
 double policy_cost(const PolicyWork *work);
 /* Returns STATUS_INPUT with one sentence if something outside of this program that the policy needs is
  * missing, STATUS_STOPPED if the tick stops the wait for it. Called once, before anything runs. */
-Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick);
+static inline Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick) {
+  return method->ops && method->ops->ready ? method->ops->ready(options, tick) : STATUS_OK;
+}
 /* Creates the policy. Returns STATUS_INPUT with one sentence if the policy does not fit the problem, or its
  * sampler the prior or the likelihood. The caller must call policy_destroy, even after an error. */
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out);
 /* Creates the history with room for all rounds of the problem, and the policy; errors as above. */
 Status policy_begin(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, History *history,
                     Policy *out);
-void policy_destroy(Policy *policy);
-Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
-                     int64_t *fallbacks);
+static inline void policy_destroy(Policy *policy) {
+  if (policy->ops && policy->ops->destroy) policy->ops->destroy(policy);
+}
+static inline Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
+                                   int64_t *fallbacks) {
+  return policy->ops->choose(policy, world, history, NULL, arm, fallbacks);
+}
 /* Computes probability[B, K], with which each arm is taken in world->round, and picks arm[B] with exactly
  * these probabilities. For policies that sample, these arms differ from those that policy_choose takes. */
 Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
@@ -139,4 +145,6 @@ Status policy_check_weigh(const PolicyMethod *method, const Config *options);
 double policy_weigh_cost(const PolicyWork *work);
 /* Notifies the policy of the last observation of `history`. Must be called for every observation, in
  * order. */
-void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
+static inline void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
+  if (policy->ops->observe) policy->ops->observe(policy, history, fallbacks);
+}

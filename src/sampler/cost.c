@@ -3,21 +3,12 @@
 #include "core/linalg.h"
 #include "sampler/mixture/mixture_posterior.h"
 
-#include <math.h>
-
-double cost_padding(double lanes, double width) { return ceil(lanes / width) * width / lanes; }
-
-double cost_drawn_lanes(const SamplerWork *work) { return work->runs * work->draws; }
-
-double cost_share(double lanes) { return 0.72 * (1 + 25 / lanes); }
-
 /* Returns the cost of a draw; above LINALG_TILE_DIMENSION each matrix is a separate LAPACK call. */
 double cost_gaussian(const SamplerWork *work) {
   const double d = work->d, row = d > LINALG_TILE_DIMENSION ? 1200 : 75;
   return 120 + row * d + 0.8 * d * d * d;
 }
 
-/* Returns the cost of a solve; above LINALG_BATCH_DIMENSION each is a separate LAPACK call. */
 double cost_solve(double d) { return 30 + (d > LINALG_BATCH_DIMENSION ? 400 : 15) * d + d * d; }
 
 double cost_rows(const SamplerWork *work, double lanes, bool hessian) {

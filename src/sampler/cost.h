@@ -8,16 +8,19 @@
 
 #include "sampler/sampler.h"
 
+#include <math.h>
+
 /* Returns B M: the draws of a call. */
-double cost_drawn_lanes(const SamplerWork *work);
+static inline double cost_drawn_lanes(const SamplerWork *work) { return work->runs * work->draws; }
 /* Returns the ratio of lanes computed to lanes asked for, when they are processed in groups of `width`. */
-double cost_padding(double lanes, double width);
+static inline double cost_padding(double lanes, double width) { return ceil(lanes / width) * width / lanes; }
 /* Returns how much more a lane costs in a call with so few lanes; 1 for 64. */
-double cost_share(double lanes);
+static inline double cost_share(double lanes) { return 0.72 * (1 + 25 / lanes); }
 /* Returns the cost of a draw from a Gaussian that is given by its precision: a Cholesky factor, two solves, d
  * normals. */
 double cost_gaussian(const SamplerWork *work);
-/* Returns the cost of a solve with a triangular matrix. */
+/* Returns the cost of a solve with a triangular matrix; above LINALG_BATCH_DIMENSION each is a separate
+ * LAPACK call. */
 double cost_solve(double d);
 /* Returns the cost of a likelihood that is not conjugate: of one pass over the rows, for the gradient and
  * optionally the Hessian; and (cost_mode) of the mode of a posterior with a Gaussian prior by IRLS. Both are

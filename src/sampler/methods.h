@@ -8,9 +8,9 @@
 #include "sampler/cost.h"
 
 #define SAMPLER_LIST(ENTRY)                                                                                  \
-  ENTRY(ts) /* mixts.c */                                                                                    \
-  ENTRY(tuned_ts) /* mixts.c */                                                                              \
-  ENTRY(mixts) /* mixts.c */                                                                                 \
+  ENTRY(ts) /* exact.c */                                                                                    \
+  ENTRY(tuned_ts) /* exact.c */                                                                              \
+  ENTRY(mixts) /* exact.c */                                                                                 \
   ENTRY(exact) /* exact.c */                                                                                 \
   ENTRY(diffts) /* laplace_dps.c */                                                                          \
   ENTRY(dps) /* dps.c */                                                                                     \

@@ -88,20 +88,21 @@ static int twisted_groups_per_chunk(int particles) {
   return particles < MOST_LANES ? MOST_LANES / particles : 1;
 }
 
-/* Makes draws first .. first + groups - 1 of the call, columns of theta[d, total]: of several particles picks
- * one by weight, and adds the draw's share of the mean effective sample size to ess[run]. */
-static void twisted_sample_groups(Twisted *self, const History *history, RngLanes rng, int first, int groups,
-                                  double *theta, double *ess, int64_t *fallbacks) {
+/* Makes the draws of a chunk, columns of theta[d, total]: of several particles picks one by weight, and adds
+ * the draw's share of the mean effective sample size to ess[run]. */
+static void twisted_sample_groups(Twisted *self, const History *history, const Chunk *chunk, double *theta,
+                                  double *ess, int64_t *fallbacks) {
   const Chain *chain = self->chain.chain;
-  const int count = self->particles, total = (int)rng.lanes, draws = (int)rng.draws * count;
-  RngLanes choices = rng;
-  choices.first_lane += (uint32_t)first;
-  choices.lanes = (uint32_t)groups;
-  choices.key = rng_subkey(rng.key, RNG_RESAMPLING);
-  rng.draws = (uint32_t)draws;
-  rng.first_lane = (rng.first_lane + (uint32_t)first) * (uint32_t)count;
-  rng.lanes = (uint32_t)(groups * count);
-  Chunk particles = {.first = first * count, .lanes = groups * count, .total = total * count, .rng = rng};
+  const int count = self->particles, groups = chunk->lanes, draws = (int)chunk->rng.draws * count;
+  RngLanes choices = chunk->rng;
+  Chunk particles = {.first = chunk->first * count,
+                     .lanes = groups * count,
+                     .total = chunk->total * count,
+                     .rng = chunk->rng};
+  choices.key = rng_subkey(choices.key, RNG_RESAMPLING);
+  particles.rng.draws *= (uint32_t)count;
+  particles.rng.first_lane *= (uint32_t)count;
+  particles.rng.lanes *= (uint32_t)count;
   const HistoryView view = {history, draws, particles.first, particles.lanes, chain->shift, chain->scale};
   memset(self->log_weight, 0, (size_t)particles.lanes * sizeof *self->log_weight);
   joint_chain_begin(&self->chain, &view);
@@ -119,21 +120,20 @@ static void twisted_sample_groups(Twisted *self, const History *history, RngLane
     int chosen;
     particles_weigh(count, self->log_weight + g * count, self->share);
     particles_resample(count, self->share, self->uniform[g], 1, &chosen);
-    ess[(uint32_t)(first + g) / choices.draws] += particles_ess(count, self->share) / choices.draws;
-    for (int i = 0; i < chain->d; i++)
-      theta[(size_t)i * (size_t)total + (size_t)(first + g)] = s[i * particles.lanes + g * count + chosen];
+    ess[(uint32_t)(chunk->first + g) / choices.draws] += particles_ess(count, self->share) / choices.draws;
+    lanes_copy(chain->d, 1, s + g * count + chosen, particles.lanes, theta + chunk->first + g, chunk->total);
   }
 }
 
 static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
-  const int total = history->runs * draws, most = twisted_groups_per_chunk(self->particles);
+  (void)draws;
   for (int run = 0; run < history->runs; run++) sampler->ess[run] = self->particles > 1 ? 0 : NAN;
-  for (int first = 0; first < total; first += most)
-    twisted_sample_groups(self, history, rng, first, total - first < most ? total - first : most, theta,
-                          sampler->ess, fallbacks);
-  denoiser_chain_to_theta(sampler->setup.prior->chain, total, theta);
+  for (Chunk chunk = chunk_begin_narrow(rng, twisted_groups_per_chunk(self->particles)); chunk.lanes > 0;
+       chunk_next(&chunk, rng))
+    twisted_sample_groups(self, history, &chunk, theta, sampler->ess, fallbacks);
+  denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
 }
 
 /* Returns P, which is 1 for `joint`. */

@@ -7,10 +7,48 @@
  * of which are small by construction: the box of the prior cuts its tails, a bound between the points where
  * the prior density was looked up is a guess, and arithmetic rounds.
  *
+ * TS, TunedTS and MixTS of the DiffTS paper (Section 6.1) are one method (mixture_posterior.h) with three
+ * priors; with clicks and counts it is approximate.
+ *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
+#include "sampler/mixture/mixture_posterior.h"
+
+/* ---- the posterior under a mixture */
+
+static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
+  MixturePosterior *state;
+  MixtureOptions options = mixture_posterior_options(setup->options);
+  options.alone = setup->alone;
+  TRY(mixture_posterior_check(setup->options));
+  TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs, options,
+                               &state));
+  self->state = state;
+  return STATUS_OK;
+}
+
+static void exact_mixture_sample(Sampler *self, const History *history, RngLanes rng, int draws,
+                                 double *theta, int64_t *fallbacks) {
+  mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
+}
+
+static void exact_mixture_moments(Sampler *self, const History *history, double *mean, double *covariance,
+                                  int64_t *fallbacks) {
+  mixture_posterior_moments(self->state, history, 0, self->setup.prior->mixture->components, mean, covariance,
+                            fallbacks);
+}
+
+static double exact_mixture_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
+
+static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
+
+#define POSTERIOR_OPS                                                                                        \
+  .exact = true, .square_root = true, .keys = KEYS, .create = exact_mixture_create,                          \
+  .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
+
+/* ---- any posterior that can be drawn from */
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 
@@ -41,7 +79,7 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   Arena *memory = self->memory;
-  if (exact_has_closed_form(setup)) return sampler_mixts.create(self, setup);
+  if (exact_has_closed_form(setup)) return exact_mixture_create(self, setup);
   if (setup->prior->hypercube) {
     const size_t d = (size_t)setup->prior->d;
     Hypercube *hypercube;
@@ -141,7 +179,7 @@ static void exact_draw_hypercube(Hypercube *self, const History *history, RngLan
 static void exact_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
   if (exact_has_closed_form(&self->setup)) {
-    sampler_mixts.sample(self, history, rng, draws, theta, fallbacks);
+    exact_mixture_sample(self, history, rng, draws, theta, fallbacks);
     return;
   }
   if (self->setup.prior->hypercube) {
@@ -165,16 +203,11 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   }
 }
 
-static void exact_moments(Sampler *self, const History *history, double *mean, double *covariance,
-                          int64_t *fallbacks) {
-  sampler_mixts.moments(self, history, mean, covariance, fallbacks);
-}
-
 /* Returns the cost. An envelope is evaluated at about the same number of points whatever the evidence, and
  * these are expensive unless the density is that of a mixture. */
 static double exact_cost(const SamplerWork *work) {
   const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
-  if (work->components > 0 && work->conjugate) return sampler_mixts.cost(work);
+  if (work->components > 0 && work->conjugate) return exact_mixture_cost(work);
   if (work->d > 2) return work->drawn * (200 * corners + 100 * work->draws);
   if (work->components == 0) return work->drawn * (6e6 + 1000 * proposals);
   return work->drawn *
@@ -194,7 +227,34 @@ const SamplerOps sampler_exact = {
     .create = exact_create,
     .diagonal = &diagonal_exact,
     .sample = exact_sample,
-    .moments = exact_moments,
+    .moments = exact_mixture_moments,
     .moments_need = NEEDS_MIXTURE | NEEDS_CONJUGATE,
     .cost = exact_cost,
+};
+
+const SamplerOps sampler_ts = {
+    .name = "ts",
+    .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
+    .reference = "Chapelle and Li (2011); DiffTS paper, equation 3",
+    .default_prior = "standard",
+    .needs = NEEDS_GAUSSIAN,
+    POSTERIOR_OPS,
+};
+
+const SamplerOps sampler_tuned_ts = {
+    .name = "tuned_ts",
+    .summary = "Thompson sampling from the posterior of a Gaussian prior fitted to samples",
+    .reference = "DiffTS paper, Section 6.1",
+    .default_prior = "gaussian",
+    .needs = NEEDS_GAUSSIAN,
+    POSTERIOR_OPS,
+};
+
+const SamplerOps sampler_mixts = {
+    .name = "mixts",
+    .summary = "Thompson sampling from the posterior of a Gaussian mixture prior",
+    .reference = "Hong et al. (2022); DiffTS paper, Section 6.1",
+    .default_prior = "mixture",
+    .needs = NEEDS_MIXTURE,
+    POSTERIOR_OPS,
 };

@@ -186,10 +186,6 @@ void potential_start(const Potential *potential, RngLanes *rng, double *theta) {
           potential->start_mean[i] + shrink * (theta[i * lanes + n] - potential->start_mean[i]);
 }
 
-bool potential_is_quadratic(const Potential *potential) {
-  return potential->closed_prior && potential->conjugate;
-}
-
 /* Computes the derivatives with a network, whose prior is N(0, I). */
 static void potential_network_derivatives(Potential *potential, const double *theta, double *gradient,
                                           double *hessian) {

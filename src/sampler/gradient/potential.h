@@ -94,7 +94,9 @@ void potential_at(Potential *potential, const HistoryView *view);
  * sqrt(prior_weight). */
 void potential_start(const Potential *potential, RngLanes *rng, double *theta);
 /* Returns whether the Hessian is independent of theta; it is then `precision`. */
-bool potential_is_quadratic(const Potential *potential);
+static inline bool potential_is_quadratic(const Potential *potential) {
+  return potential->closed_prior && potential->conjugate;
+}
 /* Computes gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
 /* Computes gradient[count, d, n] at each of `count` points theta[count, d, n]. */

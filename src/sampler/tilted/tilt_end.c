@@ -33,8 +33,6 @@ Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector
   return STATUS_OK;
 }
 
-double tilt_end_alpha(const TiltEnd *self) { return self->largest / (1 + self->largest); }
-
 /* Computes the smallest eigenvalues, of U' (d eps / d s) U / sqrt(1 - abar) + diag(q_T*), where U are the
  * free directions. */
 Status tilt_end_curvature(TiltEnd *self, const Chain *chain, int lanes, const double *x, double *out) {

@@ -30,7 +30,7 @@ Status tilt_end_create(Arena *memory, int d, TiltEnd *out);
 Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector);
 
 /* Returns alpha of a chain whose only stage is T*; 0 without evidence, because the flow then has no end. */
-double tilt_end_alpha(const TiltEnd *self);
+static inline double tilt_end_alpha(const TiltEnd *self) { return self->largest / (1 + self->largest); }
 
 /* Computes out[lanes]: the smallest eigenvalue at x[d, lanes], lanes <= TILT_END_POINTS; INFINITY if nu_T* is
  * one point. Here and below `chain` has one stage, with that alpha, is not standardised, and is exact. */

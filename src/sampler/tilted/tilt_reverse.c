@@ -133,10 +133,6 @@ void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, d
 
 /* ---- the flow of a tilt */
 
-double tilt_flow_reach(const Schedule *schedule, int t) {
-  return (1 - schedule->alpha_bar[t]) / schedule->alpha_bar[t];
-}
-
 int tilt_flow_stage(const Schedule *schedule, double largest, double margin) {
   int t = 0;
   while (t < schedule->stages && tilt_flow_reach(schedule, t + 1) * largest <= 1 - margin) t++;

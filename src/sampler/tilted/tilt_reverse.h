@@ -55,7 +55,9 @@ void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, c
  * paper); the distance to that end is measured by 1 - c lambda_max. */
 
 /* Returns c of a stage, 0 .. T. */
-double tilt_flow_reach(const Schedule *schedule, int t);
+static inline double tilt_flow_reach(const Schedule *schedule, int t) {
+  return (1 - schedule->alpha_bar[t]) / schedule->alpha_bar[t];
+}
 
 /* Returns the last stage with c largest <= 1 - margin, at most T; 0 if there is none. */
 int tilt_flow_stage(const Schedule *schedule, double largest, double margin);
