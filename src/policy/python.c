@@ -63,23 +63,16 @@ static Status python_policy_start_process(const char *const *arguments, Tick tic
   return STATUS_OK;
 }
 
-/* Waits until there is something to read, or room to write; returns false if the tick gives up. */
-static bool python_policy_wait_for_socket(Child *child, short event) {
-  enum { TICK_MS = 50 };
-  struct pollfd end = {.fd = child->socket, .events = event};
-  while (poll(&end, 1, TICK_MS) <= 0) {
-    if (core_tick_goes_on(child->tick, child->done)) continue;
-    child->given_up = true;
-    return false;
-  }
-  return true;
-}
-
-/* Sends or receives bytes[size]. Returns false if the child has closed the socket, or the tick has given
- * up. */
+/* Sends or receives bytes[size]. Returns false if the child has closed the socket, or the tick, which is
+ * asked while we wait, has given up. */
 static bool python_policy_transfer(Child *child, bool sends, void *bytes, size_t size) {
+  enum { TICK_MS = 50 };
   for (char *rest = bytes; size > 0;) {
-    if (!python_policy_wait_for_socket(child, sends ? POLLOUT : POLLIN)) return false;
+    struct pollfd end = {.fd = child->socket, .events = sends ? POLLOUT : POLLIN};
+    while (poll(&end, 1, TICK_MS) <= 0) {
+      child->given_up = !core_tick_goes_on(child->tick, child->done);
+      if (child->given_up) return false;
+    }
     const ssize_t moved = sends ? send(child->socket, rest, size, MSG_NOSIGNAL | MSG_DONTWAIT)
                                 : recv(child->socket, rest, size, 0);
     const bool again = moved < 0 ? errno == EINTR || (sends && errno == EAGAIN) : moved > 0 || sends;

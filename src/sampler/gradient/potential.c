@@ -98,25 +98,24 @@ Status potential_whiten(Arena *memory, Potential *potential) {
   const Mixture *prior = potential->prior->mixture;
   const double shrink = 1 / sqrt(potential->prior_weight);
   if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
-  ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, potential->white_precision);
-  ALLOCATE(memory, potential->white_mean, d);
+  double *precision, *mean;
+  ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, precision);
+  ALLOCATE(memory, mean, d);
   ALLOCATE(memory, potential->point, vector > chunk ? vector : chunk);
   ALLOCATE(memory, potential->half, d * vector);
   memcpy(potential->root, prior->cholesky, d * d * sizeof(double));
   memcpy(potential->inverse_root, prior->cholesky, d * d * sizeof(double));
   linalg_invert_triangle(potential->d, potential->inverse_root);
-  linalg_multiply_shared(potential->d, 1, false, potential->inverse_root, potential->start_mean,
-                         potential->white_mean);
-  memcpy(potential->start_mean, potential->white_mean, d * sizeof(double));
+  linalg_multiply_shared(potential->d, 1, false, potential->inverse_root, potential->start_mean, mean);
+  memcpy(potential->start_mean, mean, d * sizeof(double));
   for (size_t i = 0; i < d; i++) potential->start_deviation[i] = shrink;
   for (size_t i = 0; i < d * d; i++) {
     const bool diagonal = i % (d + 1) == 0;
-    potential->white_precision[i] = diagonal;
+    precision[i] = diagonal;
     potential->start_root[i] = diagonal ? shrink : 0;
     potential->start_inverse[i] = diagonal ? 1 / shrink : 0;
   }
-  potential->prior_precision = potential->white_precision;
-  potential->prior_information = potential->white_mean;
+  potential->prior_precision = precision, potential->prior_information = mean;
   return STATUS_OK;
 }
 

@@ -55,7 +55,6 @@ typedef struct {
    * independent. */
   double *start_root, *start_inverse;
   double *root, *inverse_root; /* [d, d]: A and A^-1, lower triangular; NULL: the identity */
-  double *white_precision, *white_mean; /* [d, d], [d]: of the prior in z; NULL unless whitened */
   /* For a Gaussian prior: precision and precision times mean, in z if the potential is whitened. Not
    * owned. */
   const double *prior_precision, *prior_information; /* [d, d], [d] */

@@ -21,8 +21,13 @@ static const double HALF_TOLERANCE = 0.01;
 /* Added to the diagonal of the evidence when its centre is computed, as a share of its trace. */
 static const double RIDGE = 1e-10;
 
-/* The cloud of one run: P particles. */
+/* The cloud of one run at a time: P particles. */
 typedef struct {
+  const Sampler *sampler;
+  const History *history;
+  int b; /* the run */
+  RngLanes rng; /* of its particles */
+  Rng rng_resample;
   int particles, steps; /* P */
   RngKey key;
   double *x, *proposal; /* [d + 2, P]: in the last two rows the logarithms of prior and likelihood */
@@ -34,22 +39,13 @@ typedef struct {
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
 
-/* What a step of the cloud depends on. */
-typedef struct {
-  const Sampler *sampler;
-  const History *history;
-  int b;
-  RngLanes rng; /* of the particles */
-  Rng rng_resample;
-} Run;
-
 /* Finds the evidence about its own centre, Lambda^-1 b with a ridge so that it exists: what is left of b is
  * small, so that nothing cancels in the log likelihood close to it, however little noise there is. */
-static void smc_tempered_find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
-  const int d = run->sampler->d;
+static void smc_tempered_find_centre(Tempered *self, int64_t *fallbacks) {
+  const int d = self->sampler->d;
   double trace = 0;
   int jitters = 0;
-  history_evidence(&(HistoryView){run->history, 1, run->b, 1, NULL, NULL}, self->precision, self->vector);
+  history_evidence(&(HistoryView){self->history, 1, self->b, 1, NULL, NULL}, self->precision, self->vector);
   memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
   for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
@@ -58,20 +54,20 @@ static void smc_tempered_find_centre(Tempered *self, const Run *run, int64_t *fa
   linalg_solve_lanes(d, 1, self->root, self->centre);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) self->vector[i] -= self->precision[i * d + j] * self->centre[j];
-  fallbacks[run->b] += jitters;
+  fallbacks[self->b] += jitters;
 }
 
 /* Computes the last two rows of x[d + 2, P]; the log likelihood is up to a constant. */
-static void smc_tempered_evaluate(const Tempered *self, const Run *run, double *x) {
-  const Prior *prior = run->sampler->setup.prior;
-  const int d = run->sampler->d, particles = self->particles;
+static void smc_tempered_evaluate(const Tempered *self, double *x) {
+  const Prior *prior = self->sampler->setup.prior;
+  const int d = self->sampler->d, particles = self->particles;
   double *log_prior = x + (size_t)d * (size_t)particles, *log_likelihood = log_prior + particles;
   prior->ops->log_density(prior, particles, x, log_prior);
-  if (likelihood_is_conjugate(run->history->likelihood)) {
+  if (likelihood_is_conjugate(self->history->likelihood)) {
     particles_quadratic(d, particles, self->precision, self->vector, self->centre, x, log_likelihood);
     return;
   }
-  const HistoryView view = {run->history, particles, run->b * particles, particles, NULL, NULL};
+  const HistoryView view = {self->history, particles, self->b * particles, particles, NULL, NULL};
   history_log_likelihood(&view, x, log_likelihood, NULL);
 }
 
@@ -124,33 +120,33 @@ static void smc_tempered_accept(int d, int n, double exponent, const double *res
 }
 
 /* Moves the particles by random-walk Metropolis with the cloud's covariance. */
-static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t *fallbacks) {
-  const int d = run->sampler->d, particles = self->particles;
+static void smc_tempered_move(Tempered *self, double exponent, int64_t *fallbacks) {
+  const int d = self->sampler->d, particles = self->particles;
   int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
   linalg_cholesky_lanes(d, 1, self->root, &jitters);
-  fallbacks[run->b] += jitters;
+  fallbacks[self->b] += jitters;
   for (int step = 0; step < self->steps; step++) {
-    rng_lanes_normal(&run->rng, d, self->proposal);
-    rng_lanes_uniform(&run->rng, 1, self->uniform);
+    rng_lanes_normal(&self->rng, d, self->proposal);
+    rng_lanes_uniform(&self->rng, 1, self->uniform);
     smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
-    smc_tempered_evaluate(self, run, self->proposal);
+    smc_tempered_evaluate(self, self->proposal);
     smc_tempered_accept(d, particles, exponent, self->proposal, self->uniform, self->x);
   }
 }
 
-/* Carries x[d, P] to a sample of the posterior of run b; returns the effective sample size. */
-static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
-  const Prior *prior = run->sampler->setup.prior;
-  const int d = run->sampler->d, particles = self->particles;
+/* Carries x[d, P] to a sample of the posterior of the run; returns the effective sample size. */
+static double carry_to_posterior(Tempered *self, int64_t *fallbacks) {
+  const Prior *prior = self->sampler->setup.prior;
+  const int d = self->sampler->d, particles = self->particles;
   const size_t last = (size_t)(d + 1) * (size_t)particles; /* of the rows of x */
   double exponent = 0, ess = particles, offset;
-  prior->ops->sample(prior, &run->rng, self->x);
-  if (run->history->rounds == 0) return ess;
-  if (likelihood_is_conjugate(run->history->likelihood)) smc_tempered_find_centre(self, run, fallbacks);
-  smc_tempered_evaluate(self, run, self->x);
+  prior->ops->sample(prior, &self->rng, self->x);
+  if (self->history->rounds == 0) return ess;
+  if (likelihood_is_conjugate(self->history->likelihood)) smc_tempered_find_centre(self, fallbacks);
+  smc_tempered_evaluate(self, self->x);
   if (!particles_weigh(particles, self->x + last, self->weight)) {
-    fallbacks[run->b]++;
+    fallbacks[self->b]++;
     return ess;
   }
   for (int count = 1; exponent < 1; count++) {
@@ -158,18 +154,18 @@ static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
     double next = next_exponent(self, likelihood, exponent);
     if (count == EXPONENTS && next < 1) {
       next = 1;
-      fallbacks[run->b]++;
+      fallbacks[self->b]++;
     }
     for (int j = 0; j < particles; j++) self->weight[j] = (next - exponent) * likelihood[j];
     particles_weigh(particles, self->weight, self->weight);
     ess = particles_ess(particles, self->weight);
     exponent = next;
-    rng_uniform(&run->rng_resample, 1, &offset);
+    rng_uniform(&self->rng_resample, 1, &offset);
     particles_resample(particles, self->weight, offset, particles, self->chosen);
     lanes_gather(d + 2, particles, particles, self->chosen, self->x, self->proposal);
     double *swap = self->x;
     self->x = self->proposal, self->proposal = swap;
-    smc_tempered_move(self, run, exponent, fallbacks);
+    smc_tempered_move(self, exponent, fallbacks);
   }
   return ess;
 }
@@ -184,12 +180,10 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
   rng_lanes_uniform(&rng, 1, uniform);
   for (int b = 0; b < history->runs; b++) {
     const uint32_t name = sampler->setup.first_run + (uint32_t)b;
-    Run run = {.sampler = sampler,
-               .history = history,
-               .b = b,
-               .rng = sampler_update_streams(sampler, round, particles, b * particles, particles),
-               .rng_resample = particles_cloud_stream(self->key, name, (uint32_t)round)};
-    sampler->ess[b] = carry_to_posterior(self, &run, fallbacks);
+    self->sampler = sampler, self->history = history, self->b = b;
+    self->rng = sampler_update_streams(sampler, round, particles, b * particles, particles);
+    self->rng_resample = particles_cloud_stream(self->key, name, (uint32_t)round);
+    sampler->ess[b] = carry_to_posterior(self, fallbacks);
     particles_pick(sampler->d, particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);
   }
