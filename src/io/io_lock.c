@@ -138,24 +138,21 @@ static Status io_lock_start_heart(Lock *lock) {
 
 /* Taking a lock. */
 
-/* UNKNOWN: this file system has no such lock. */
-typedef enum { FREE, HELD, UNKNOWN } Holding;
-
 /* Takes the system's lock of an open lock file, waits a little for a job that is dying, and checks the text.
  * If the system's lock was free (or does not exist), a job that cannot be seen from this machine becomes a
  * suspect. */
 static Status io_lock_probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE], boot[64];
-  Holding holding;
+  int error; /* EWOULDBLOCK: held by another job; others: this file system has no such lock */
   for (int tries = 0;; tries++) {
-    holding = flock(file, LOCK_EX | LOCK_NB) == 0 ? FREE : errno == EWOULDBLOCK ? HELD : UNKNOWN;
-    if (holding != HELD || tries == 10 * LINGER) break;
+    error = flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    if (error != EWOULDBLOCK || tries == 10 * LINGER) break;
     usleep(100000);
   }
   io_lock_read_text(path, text);
-  if (holding == HELD) return io_lock_refuse_other_job(path, text);
+  if (error == EWOULDBLOCK) return io_lock_refuse_other_job(path, text);
   io_lock_read_boot_id(boot);
-  if (text[0] == '\0' || (holding == FREE && strstr(text, boot))) return STATUS_OK;
+  if (text[0] == '\0' || (error == 0 && strstr(text, boot))) return STATUS_OK;
   GROW(&suspects->memory, suspects->items, suspects->count);
   Suspect *suspect = &suspects->items[suspects->count++];
   snprintf(suspect->path, sizeof suspect->path, "%s", path);

@@ -22,8 +22,7 @@ static const double LEVEL_OF_GAUSSIAN = 2, LEVEL_OF_SHAPES = 0.5;
 /* The data to learn from: samples, or logs and, once a mixture is fitted to them, posterior draws under it.
  */
 typedef struct {
-  const Samples *samples;
-  const Logs *logs;
+  FitSource source;
   Samples drawn;
 } Learnt;
 
@@ -69,7 +68,7 @@ static void auto_choose_by_score(size_t repeats, double *score, double *work, Au
 static Status auto_broadcast_draws(Arena *memory, const AutoJob *job, const Prior *mixture, Learnt *from) {
   Status status = STATUS_OK;
   if (parallel_rank() == 0)
-    status = logs_draws(memory, from->logs, job->fit, mixture->mixture, mixture->noise, &from->drawn);
+    status = logs_draws(memory, from->source.logs, job->fit, mixture->mixture, mixture->noise, &from->drawn);
   TRY(parallel_agree(status));
   double *theta = from->drawn.theta;
   parallel_broadcast(&from->drawn, sizeof from->drawn);
@@ -85,18 +84,16 @@ static Status auto_broadcast_draws(Arena *memory, const AutoJob *job, const Prio
 static Status auto_fit_across_ranks(Arena *memory, const AutoJob *job, int candidate, Learnt *from,
                                     Prior *out) {
   const PriorOps *family = prior_find(candidates[candidate].family);
-  const bool from_logs = from->logs && family->able & PRIOR_LOGS;
-  const int d = from->logs ? from->logs->d : from->samples->d;
+  FitSource source = from->source;
+  const bool from_draws = source.logs && !(family->able & PRIOR_LOGS);
+  const int d = source.logs ? source.logs->d : source.samples->d;
   const PriorFit settled = study_candidates_fit(job->fit, candidate, d);
   Prior mixture;
-  if (from->logs && !from_logs && from->drawn.n == 0) {
+  if (from_draws && from->drawn.n == 0) {
     TRY(auto_fit_across_ranks(memory, job, CANDIDATE_MIXTURE, from, &mixture));
     TRY(auto_broadcast_draws(memory, job, &mixture, from));
   }
-  const FitSource source = {.samples = from_logs    ? NULL
-                                       : from->logs ? &from->drawn
-                                                    : from->samples,
-                            .logs = from_logs ? from->logs : NULL};
+  if (from_draws) source = (FitSource){.samples = &from->drawn};
   return parallel_fits_run_one(memory, family, &settled, &source, job->mode, job->stop, out);
 }
 
@@ -156,7 +153,7 @@ static Status auto_choose_across_ranks(Arena *memory, const AutoJob *job, AutoCh
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
                       logs ? "past tasks" : "samples", LEAST_TASKS);
   TRY(parallel_agree(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &held_logs, &rest)));
-  Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
+  Learnt from = {.source = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL}};
   ALLOCATE_ON_RANKS(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE_ON_RANKS(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
   for (int k = 0; k < CANDIDATES; k++) {
@@ -200,7 +197,7 @@ void auto_finish(const AutoChoice *choice, Prior *prior) {
 
 Status auto_fit(Arena *memory, const AutoJob *job, AutoChoice *choice, Prior *out) {
   Prior fitted[CANDIDATES];
-  Learnt from = {.samples = job->source.samples, .logs = job->source.logs};
+  Learnt from = {.source = job->source};
   TRY(auto_choose_across_ranks(memory, job, choice, fitted));
   if (choice->kept)
     *out = fitted[choice->chosen];

@@ -136,16 +136,16 @@ void parallel_receive(int from, void *bytes, size_t size) {
              MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-double parallel_sum(double mine) {
-  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  return mine;
-}
-
 void parallel_sum_all(size_t n, double *values) {
   const size_t most = PIECE / sizeof *values;
   for (size_t at = 0; at < n; at += most)
     MPI_Allreduce(MPI_IN_PLACE, values + at, (int)(n - at < most ? n - at : most), MPI_DOUBLE, MPI_SUM,
                   MPI_COMM_WORLD);
+}
+
+double parallel_sum(double mine) {
+  parallel_sum_all(1, &mine);
+  return mine;
 }
 
 void parallel_barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
