@@ -105,9 +105,9 @@ static void check_sample(const char *path) {
   signed char flags[ROWS];
   CHECK_OK(store_get_doubles(file, "regret", regret));
   CHECK_OK(store_get_doubles(file, "unused", unused));
-  CHECK_OK(store_get_floats(file, "single", single));
+  CHECK_OK(store_get_part(file, "single", STORE_FLOAT, NULL, NULL, single));
   CHECK_OK(store_get_int64s(file, "steps", steps));
-  CHECK_OK(store_get_bytes(file, "status", flags));
+  CHECK_OK(store_get_part(file, "status", STORE_BYTE, NULL, NULL, flags));
   for (int i = 0; i < ROWS; i++) {
     CHECK_NEAR(regret[i * COLUMNS + 7 * i], value_at(i, 7 * i), 0);
     CHECK_NEAR(single[i], (float)value_at(i, 0), 0);
@@ -314,7 +314,8 @@ static void test_value_out_of_range(void) {
     CHECK_OK(store_finish(file, STATUS_OK));
     if (f == 1) CHECK_OK(classic_convert(path));
     CHECK_OK(store_open(path, &file));
-    CHECK_FAILS(store_get_floats(file, "v", single), STATUS_INPUT, "cannot read the variable 'v'");
+    CHECK_FAILS(store_get_part(file, "v", STORE_FLOAT, NULL, NULL, single), STATUS_INPUT,
+                "cannot read the variable 'v'");
     store_abandon(file);
     remove(path);
   }
@@ -371,7 +372,7 @@ static void test_foreign_files(void) {
   CHECK_OK(store_open(path, &file));
   CHECK_OK(store_get_doubles(file, "x", x));
   CHECK_OK(store_get_int64s(file, "y", y));
-  CHECK_OK(store_get_bytes(file, "tag", tag));
+  CHECK_OK(store_get_part(file, "tag", STORE_BYTE, NULL, NULL, tag));
   CU_ASSERT(x[11] == 2.5 && y[3] == 9 && tag[3] == 3);
   store_abandon(file);
 }

@@ -168,35 +168,13 @@ Status io_logs_read_stream(FILE *stream, const char *name, double size, const Lo
 
 enum { ROWS = 1 << 14 };
 
-typedef struct {
-  StoreFile *file;
-  const LogsSink *sink;
-  Names *names;
-  size_t rows, d;
-  double *x, *y; /* [ROWS, d], [ROWS] */
-  int64_t *task; /* [ROWS] */
-} Reader;
-
-static Status io_logs_check_value(const Reader *reader, const char *name, size_t row, double value) {
+static Status io_logs_check_value(const StoreFile *file, const char *name, size_t row, double value) {
   if (isfinite(value) && fabs(value) <= DATASET_MOST) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
       "%s: %s of observation %zu (counted from 0) is %g; every value must be finite and at most "
       "%g in size",
-      store_path(reader->file), name, row, value, DATASET_MOST);
-}
-
-static Status io_logs_take_row(Reader *reader, size_t first, size_t r) {
-  const double *x = reader->x + r * reader->d;
-  int number = 0;
-  for (size_t i = 0; i < reader->d; i++) TRY(io_logs_check_value(reader, "x", first + r, x[i]));
-  TRY(io_logs_check_value(reader, "y", first + r, reader->y[r]));
-  TRY(names_number(reader->names, (const char *)&reader->task[r], sizeof *reader->task, &number));
-  const Status status = reader->sink->row(reader->sink->context, number, x, reader->y[r]);
-  return status == STATUS_INPUT
-             ? status_prefix(status, "%s, observation %zu (counted from 0): ", store_path(reader->file),
-                             first + r)
-             : status;
+      store_path(file), name, row, value, DATASET_MOST);
 }
 
 static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
@@ -212,18 +190,29 @@ static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
   if (shape[0] == 0 || shape[1] == 0 || shape[1] > INT_MAX)
     return status_set(STATUS_INPUT, "%s: 'x' has shape (%zu, %zu); there are no observations",
                       store_path(file), shape[0], shape[1]);
-  Reader reader = {.file = file, .sink = sink, .names = &names, .rows = shape[0], .d = shape[1]};
-  ALLOCATE(&scratch, reader.x, ROWS * reader.d);
-  ALLOCATE_ARRAYS(&scratch, ROWS, reader.y, reader.task);
-  TRY(sink->begin(sink->context, (int)reader.d));
-  for (size_t first = 0; first < reader.rows; first += ROWS) {
-    const size_t start[2] = {first, 0};
-    const size_t count[2] = {reader.rows - first < ROWS ? reader.rows - first : ROWS, reader.d};
-    TRY(store_get_int64s_part(file, "task", start, count, reader.task));
-    TRY(store_get_doubles_part(file, "x", start, count, reader.x));
-    TRY(store_get_doubles_part(file, "y", start, count, reader.y));
-    for (size_t r = 0; r < count[0]; r++) TRY(io_logs_take_row(&reader, first, r));
-    if (sink->progress) sink->progress((double)(first + count[0]), (double)reader.rows);
+  const size_t rows = shape[0], d = shape[1];
+  double *x, *y; /* [ROWS, d], [ROWS] */
+  int64_t *task; /* [ROWS] */
+  ALLOCATE(&scratch, x, ROWS * d);
+  ALLOCATE_ARRAYS(&scratch, ROWS, y, task);
+  TRY(sink->begin(sink->context, (int)d));
+  for (size_t first = 0; first < rows; first += ROWS) {
+    const size_t start[2] = {first, 0}, count[2] = {rows - first < ROWS ? rows - first : ROWS, d};
+    TRY(store_get_part(file, "task", STORE_INT64, start, count, task));
+    TRY(store_get_part(file, "x", STORE_DOUBLE, start, count, x));
+    TRY(store_get_part(file, "y", STORE_DOUBLE, start, count, y));
+    for (size_t r = 0; r < count[0]; r++) {
+      const double *row = x + r * d;
+      int number = 0;
+      for (size_t i = 0; i < d; i++) TRY(io_logs_check_value(file, "x", first + r, row[i]));
+      TRY(io_logs_check_value(file, "y", first + r, y[r]));
+      TRY(names_number(&names, (const char *)&task[r], sizeof *task, &number));
+      const Status status = sink->row(sink->context, number, row, y[r]);
+      if (status == STATUS_INPUT)
+        return status_prefix(status, "%s, observation %zu (counted from 0): ", store_path(file), first + r);
+      TRY(status);
+    }
+    if (sink->progress) sink->progress((double)(first + count[0]), (double)rows);
   }
   return STATUS_OK;
 }

@@ -205,9 +205,10 @@ Status store_int_attribute(StoreFile *file, const char *name, int64_t value) {
   return store_put_attribute(file, NULL, name, NC_INT64, 1, &value);
 }
 
-Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
-                             const signed char *values) {
-  return store_put_attribute(file, variable, name, NC_BYTE, (size_t)count, values);
+Status store_flags(StoreFile *file, const char *variable, int count, const signed char *values,
+                   const char *meanings) {
+  TRY(store_put_attribute(file, variable, "flag_values", NC_BYTE, (size_t)count, values));
+  return store_text_attribute(file, variable, "flag_meanings", meanings);
 }
 
 Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,

@@ -60,8 +60,10 @@ Status store_real_attribute(StoreFile *file, const char *name, double value);
 Status store_int_attribute(StoreFile *file, const char *name, int64_t value);
 /* Writes an attribute of a variable; `variable` NULL means global. */
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
-Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
-                             const signed char *values);
+/* Writes the attributes that explain a variable of flags: its values, and their meanings separated by blanks.
+ */
+Status store_flags(StoreFile *file, const char *variable, int count, const signed char *values,
+                   const char *meanings);
 /* Writes the hyperslab start[rank], count[rank] of a variable, whose type `data` has. */
 Status store_put_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                       const void *data);
@@ -97,18 +99,14 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
 Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names);
 /* Returns whether axis `axis` (from 0) of variable `name` has the dimension `dimension`. */
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension);
-/* Reads a whole variable, converted to the requested type. Reals are never read as integers, packed variables
- * (scale_factor) are refused, and a value that does not fit is an error. In doubles, missing values
- * (_FillValue) become NaN. */
+/* Reads the hyperslab start[rank], count[rank] of a variable, converted to `type`, or all of it if `start` is
+ * NULL. Reals are never read as integers, packed variables (scale_factor) are refused, and a value that does
+ * not fit is an error. In doubles, missing values (_FillValue) become NaN. */
+Status store_get_part(StoreFile *file, const char *name, StoreType type, const size_t *start,
+                      const size_t *count, void *out);
+/* Reads a whole variable. */
 Status store_get_doubles(StoreFile *file, const char *name, double *out);
-/* Reads the hyperslab start[rank], count[rank]. */
-Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
-                              double *out);
-Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
-                             int64_t *out);
-Status store_get_floats(StoreFile *file, const char *name, float *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);
-Status store_get_bytes(StoreFile *file, const char *name, signed char *out);
 /* Reads a global attribute: a text, into `memory`, or one number. */
 Status store_get_text_attribute(Arena *memory, StoreFile *file, const char *name, const char **out);
 Status store_get_real_attribute(StoreFile *file, const char *name, double *out);

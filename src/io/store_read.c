@@ -178,11 +178,8 @@ static Status store_mark_missing(StoreFile *file, const char *name, const Variab
   return STATUS_OK;
 }
 
-/* Reads the hyperslab start[rank], count[rank] as `type`; the whole variable if `start` is NULL. Reals are
- * not read as integers, and packed variables are refused. A value that does not fit is reported by the
- * library, not trapped. */
-static Status store_read_values(StoreFile *file, const char *name, StoreType type, const size_t *start,
-                                const size_t *count, void *out) {
+Status store_get_part(StoreFile *file, const char *name, StoreType type, const size_t *start,
+                      const size_t *count, void *out) {
   static const size_t origin[NC_MAX_VAR_DIMS];
   Variable variable;
   fenv_t environment;
@@ -197,7 +194,7 @@ static Status store_read_values(StoreFile *file, const char *name, StoreType typ
                       "%s: the variable '%s' is packed (scale_factor or add_offset); store it unpacked",
                       file->path, name);
   if (!start) start = origin, count = variable.lengths;
-  feholdexcept(&environment);
+  feholdexcept(&environment); /* a value that does not fit is reported, not trapped */
   errno = 0;
   switch (type) {
   case STORE_FLOAT: code = nc_get_vara_float(file->ncid, variable.id, start, count, out); break;
@@ -211,30 +208,12 @@ static Status store_read_values(StoreFile *file, const char *name, StoreType typ
 }
 
 Status store_get_doubles(StoreFile *file, const char *name, double *out) {
-  return store_read_values(file, name, STORE_DOUBLE, NULL, NULL, out);
-}
-
-Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
-                              double *out) {
-  return store_read_values(file, name, STORE_DOUBLE, start, count, out);
-}
-
-Status store_get_floats(StoreFile *file, const char *name, float *out) {
-  return store_read_values(file, name, STORE_FLOAT, NULL, NULL, out);
+  return store_get_part(file, name, STORE_DOUBLE, NULL, NULL, out);
 }
 
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out) {
   _Static_assert(sizeof(long long) == sizeof *out, "NetCDF reads 64-bit integers as long long");
-  return store_read_values(file, name, STORE_INT64, NULL, NULL, out);
-}
-
-Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
-                             int64_t *out) {
-  return store_read_values(file, name, STORE_INT64, start, count, out);
-}
-
-Status store_get_bytes(StoreFile *file, const char *name, signed char *out) {
-  return store_read_values(file, name, STORE_BYTE, NULL, NULL, out);
+  return store_get_part(file, name, STORE_INT64, NULL, NULL, out);
 }
 
 /* Finds an attribute of the file. */

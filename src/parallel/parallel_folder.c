@@ -185,7 +185,7 @@ static Status former_read_status(Arena *memory, StoreFile *file, const Study *st
   }
   TRY(store_shape(file, "status", 3, shape));
   ALLOCATE(memory, out->status, shape[0] * shape[1] * shape[2]);
-  TRY(store_get_bytes(file, "status", out->status));
+  TRY(store_get_part(file, "status", STORE_BYTE, NULL, NULL, out->status));
   out->policies = study->file->policy_count;
   out->runs = (int64_t)shape[2];
   return STATUS_OK;

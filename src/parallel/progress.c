@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 Progress progress_begin(ProgressMode mode, const char *what) {
-  Progress progress = {.what = what,
-                       .shown = parallel_rank() == 0 && mode != PROGRESS_NONE,
-                       .start = clock_wall(),
-                       .share = 1};
-  progress.terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO);
-  progress.last = progress.start;
-  return progress;
+  const double now = clock_wall();
+  return (Progress){.what = what,
+                    .shown = parallel_rank() == 0 && mode != PROGRESS_NONE,
+                    .terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO),
+                    .start = now,
+                    .last = now,
+                    .share = 1};
 }
 
 /* Prints a duration: 42 s, 7 min 05 s, 3 h 12 min. */

@@ -118,9 +118,8 @@ static Status reducer_define_cells(Reducer *reducer) {
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
     TRY(reducer_define(reducer, variables[i].name, variables[i].type, variables[i].rank, dimensions,
                        variables[i].words, variables[i].units));
-  TRY(store_bytes_attribute(reducer->file, "status", "flag_values", 3,
-                            (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));
-  return store_text_attribute(reducer->file, "status", "flag_meanings", "not_run ok failed");
+  return store_flags(reducer->file, "status", 3, (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED},
+                     "not_run ok failed");
 }
 
 /* Writes what is known of policies and settings: their labels, the swept keys as variables over settings, and
@@ -152,8 +151,7 @@ static Status reducer_put_labels(Reducer *reducer) {
                      "whether the setting's matrices were spread over all ranks", NULL));
   TRY(store_put_part(reducer->file, "distributed", (size_t[]){0}, (size_t[]){(size_t)file->setting_count},
                      flags));
-  TRY(store_bytes_attribute(reducer->file, "distributed", "flag_values", 2, (signed char[]){0, 1}));
-  return store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks");
+  return store_flags(reducer->file, "distributed", 2, (signed char[]){0, 1}, "one_rank all_ranks");
 }
 
 /* Writes the coordinates: run, the replicate that it used, quantile, and the study's axis. */

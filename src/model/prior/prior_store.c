@@ -167,7 +167,7 @@ Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, fl
     for (int bias = 0; bias < 2; bias++) {
       const size_t values = bias ? out : in * out, offset = layer_offset(shape, l) + (bias ? in * out : 0);
       snprintf(name, sizeof name, "%s_%d", bias ? "bias" : "weight", l + 1);
-      TRY(store_get_floats(file, name, buffer));
+      TRY(store_get_part(file, name, STORE_FLOAT, NULL, NULL, buffer));
       for (size_t i = 0; i < count * values; i++)
         if (!isfinite(buffer[i]))
           return status_set(STATUS_INPUT, "%s: %s contains a value that is not finite", store_path(file),
