@@ -121,7 +121,7 @@ static Status reducer_count_blocks(Reducer *reducer) {
 }
 
 /* Ends the file: moves it into place if all went well, then writes the prior samples and the event logs. */
-static Status reducer_end_file(Reducer *reducer, Status status, const ReduceCounts *counts) {
+static Status reducer_end_file(Reducer *reducer, Status status) {
   const double seconds = provenance_elapsed(); /* with `mpi_ranks` it shows how well a study scales */
   if (status == STATUS_OK)
     status = store_write(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
@@ -134,7 +134,7 @@ static Status reducer_end_file(Reducer *reducer, Status status, const ReduceCoun
   TRY(store_finish(reducer->file, status));
   TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
   /* Logs that lack unreadable tasks would pass for complete ones. */
-  return counts->damaged > 0 ? STATUS_OK : reduce_events_write(&reducer->finished, reducer->blocks);
+  return reducer->counts.damaged > 0 ? STATUS_OK : reduce_events_write(&reducer->finished, reducer->blocks);
 }
 
 /* Checks, on rank 0, that nothing is in the way of the results. */
@@ -144,7 +144,7 @@ static Status reducer_check_folder(Reducer *reducer) {
   return parallel_folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
-static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {
+static Status reducer_write_results(Reducer *reducer) {
   const Study *study = reducer->study;
   const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
@@ -160,10 +160,11 @@ static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {
       study->published > 0 &&
       8.0 * (double)settings * study->file->policy_count * (double)reducer->runs * study->places >= from;
   status = parallel_agree(first ? reduce_define(reducer) : STATUS_OK);
-  if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
-  if (first) status = reducer_end_file(reducer, status, counts);
+  if (status == STATUS_OK) status = reduce_put_values(reducer);
+  if (first) status = reducer_end_file(reducer, status);
   const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
-  if (counts->missing > 0) counts->damaged += damaged; /* else other records hold the same tasks */
+  if (reducer->counts.missing > 0)
+    reducer->counts.damaged += damaged; /* else other records hold the same tasks */
   return parallel_agree(status);
 }
 
@@ -171,9 +172,9 @@ Status reduce_study(const Study *study, const char *directory, const ReduceOptio
                     ReduceCounts *counts) {
   char path[4096];
   Reducer reducer = {.study = study, .directory = directory, .path = path, .options = options};
-  *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  const Status status = reducer_write_results(&reducer, counts);
+  const Status status = reducer_write_results(&reducer);
+  *counts = reducer.counts;
   finished_close(&reducer.finished);
   arena_free(&reducer.memory);
   return status;

@@ -15,6 +15,7 @@ typedef struct {
   const ReduceOptions *options;
   Former former; /* the results that are replaced, on rank 0 */
   int64_t lost; /* runs that these have but the tasks lack */
+  ReduceCounts counts;
   StoreFile *file; /* on rank 0 */
   Finished finished;
   int *blocks; /* [setting_count], number of blocks of each setting that count */
@@ -24,6 +25,9 @@ typedef struct {
   const char **names; /* [published], of the curves, and so of the variables with their values */
   uint64_t *offsets; /* [published], byte offsets of plain curves in the file */
   int plain_file; /* descriptor of the file on this rank */
+  Cell cells[2]; /* of the first policy of a setting, and of another one */
+  size_t summary_size;
+  double *summary; /* [summary_size], see reduce_summary_compute */
 } Reducer;
 
 /* Begins results.nc: defines every dimension and variable, and writes what is known before the first cell,
@@ -38,8 +42,8 @@ const char *reduce_part_name(const StudyCurve *curve, int part, char name[PART_N
 /* The variables of a study of estimates: name and meaning. */
 extern const char *const reduce_estimates[ESTIMATES_COUNT][2];
 
-/* Moves every cell from the finished tasks to the file of rank 0, and adds to `counts` there. Collective. */
-Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);
+/* Moves every cell from the finished tasks to the file of rank 0, and counts the tasks there. Collective. */
+Status reduce_put_values(Reducer *reducer);
 
 /* Writes the event logs of a bandit study (reduce_events.c) of all successful runs in the first
  * blocks[setting_count] blocks of each setting. Called on one rank. */

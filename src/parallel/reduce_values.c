@@ -11,25 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A rank's buffers for one setting. */
-typedef struct {
-  Cell cells[2]; /* of the first policy, and of another one */
-  size_t summary_size;
-  double *summary; /* [summary_size], see reduce_summary_compute */
-} Work;
-
-static Status reducer_work_create(Arena *memory, Reducer *reducer, Work *out) {
-  ALLOCATE_ARRAYS(memory, reducer->study->published, reducer->offsets, reducer->names);
-  for (int c = 0; c < reducer->study->published; c++) reducer->names[c] = reducer->study->curves[c]->name;
-  for (int i = 0; i < 2; i++) TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->cells[i]));
-  out->summary_size = (size_t)reducer->study->published * SUMMARY_ROWS * (size_t)reducer->study->places;
-  ALLOCATE(memory, out->summary, out->summary_size);
+static Status reducer_create_buffers(Arena *memory, Reducer *reducer) {
+  const Study *study = reducer->study;
+  ALLOCATE_ARRAYS(memory, study->published, reducer->offsets, reducer->names);
+  for (int c = 0; c < study->published; c++) reducer->names[c] = study->curves[c]->name;
+  for (int i = 0; i < 2; i++) TRY(reduce_cell_create(memory, study, reducer->runs, &reducer->cells[i]));
+  reducer->summary_size = (size_t)study->published * SUMMARY_ROWS * (size_t)study->places;
+  ALLOCATE(memory, reducer->summary, reducer->summary_size);
   return STATUS_OK;
 }
 
-static Status reducer_summarise_cell(const Reducer *reducer, int p, Work *work) {
-  if (p > 0) reduce_cell_complete_world(reducer->study, &work->cells[1], &work->cells[0]);
-  return reduce_summary_compute(reducer->study, &work->cells[p > 0], &work->cells[0], work->summary);
+static Status reducer_summarise_cell(Reducer *reducer, int p) {
+  Cell *first = &reducer->cells[0], *cell = &reducer->cells[p > 0];
+  if (p > 0) reduce_cell_complete_world(reducer->study, cell, first);
+  return reduce_summary_compute(reducer->study, cell, first, reducer->summary);
 }
 
 /* Writing into the file, on rank 0. */
@@ -40,9 +35,9 @@ static bool reducer_curve_is_due(const Study *study, int c, int p) {
   return !study->curves[c]->of_world || p == study->file->policy_count - 1;
 }
 
-static const double *reducer_curve_to_put(const Reducer *reducer, const Work *work, int c, int p) {
+static const double *reducer_curve_to_put(const Reducer *reducer, int c, int p) {
   const Study *study = reducer->study;
-  const Cell *cell = &work->cells[p > 0 && !study->curves[c]->of_world];
+  const Cell *cell = &reducer->cells[p > 0 && !study->curves[c]->of_world];
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
@@ -64,9 +59,9 @@ static void reducer_summarise_estimate(double *mean, double *out) {
   out[ESTIMATES_of_mean_weight] = mean[ESTIMATES_WEIGHT];
 }
 
-static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
+static Status reducer_put_cell(Reducer *reducer, int s, int p) {
   const Study *study = reducer->study;
-  const Cell *cell = &work->cells[p > 0];
+  const Cell *cell = &reducer->cells[p > 0];
   const struct {
     const char *name;
     const void *values;
@@ -90,8 +85,9 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
       if (part == PART_QUANTILES) size[n++] = STUDY_QUANTILES;
       size[n] = (size_t)study->places;
       TRY(store_put_doubles_part(reducer->file, reduce_part_name(curve, part, name), from, size,
-                                 part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
-                                                     : reduce_summary_part(study, work->summary, c, part)));
+                                 part == PART_VALUES
+                                     ? reducer_curve_to_put(reducer, c, p)
+                                     : reduce_summary_part(study, reducer->summary, c, part)));
     }
   }
   for (size_t c = 0; c < (size_t)study->curve_count && study->ops->estimates; c++) {
@@ -131,17 +127,18 @@ static Status reducer_begin_plain(Reducer *reducer) {
 
 /* Reads a cell, and summarises it where it is written from: on rank 0 or, if curves are large, on its reader,
  * which also writes them. */
-static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
+static Status reducer_make_cell(Reducer *reducer, int s, int p) {
   const Study *study = reducer->study;
   const size_t size = (size_t)reducer->runs * (size_t)study->places;
-  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], &work->cells[p > 0], counts));
-  if (reducer->plain || parallel_rank() == 0) TRY(reducer_summarise_cell(reducer, p, work));
+  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], &reducer->cells[p > 0],
+                       &reducer->counts));
+  if (reducer->plain || parallel_rank() == 0) TRY(reducer_summarise_cell(reducer, p));
   for (int c = 0; c < study->published && reducer->plain; c++) {
     const size_t policies = (size_t)study->file->policy_count,
                  place = study->curves[c]->of_world ? (size_t)s : (size_t)s * policies + (size_t)p;
     if (reducer_curve_is_due(study, c, p))
       TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + place * size * 8, size,
-                            reducer_curve_to_put(reducer, work, c, p)));
+                            reducer_curve_to_put(reducer, c, p)));
   }
   return STATUS_OK;
 }
@@ -151,16 +148,16 @@ static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, Redu
 /* Sends a cell to another rank or, unless `send`, receives it: with its statistics if these were computed
  * where it was read, or else with its curves. Only the sender knows whether it is `good`; of a bad one
  * nothing else is sent. Returns whether it is good. */
-static bool reducer_pass_cell(const Reducer *reducer, bool send, bool good, int other, int p, Work *work) {
-  Cell *cell = &work->cells[p > 0];
+static bool reducer_pass_cell(Reducer *reducer, bool send, bool good, int other, int p) {
+  Cell *cell = &reducer->cells[p > 0];
   const size_t runs = (size_t)cell->runs,
                values = (size_t)reducer->study->curve_count * runs * (size_t)reducer->study->places;
   const struct {
     void *bytes;
     size_t size;
   } parts[] = {{&good, sizeof good},
-               {reducer->plain ? work->summary : cell->curves,
-                (reducer->plain ? work->summary_size : values) * sizeof(double)},
+               {reducer->plain ? reducer->summary : cell->curves,
+                (reducer->plain ? reducer->summary_size : values) * sizeof(double)},
                {cell->seconds, runs * sizeof *cell->seconds},
                {cell->fallbacks, runs * sizeof *cell->fallbacks},
                {cell->watched, 2 * runs * sizeof *cell->watched},
@@ -197,47 +194,46 @@ static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, 
 
 /* Writes all cells, on rank 0. After an error, here or on a reader, the remaining cells are still received,
  * so that no rank waits for ever. */
-static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
+static Status reducer_put_all_cells(Reducer *reducer) {
   const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
   Status status = STATUS_OK;
   bool good = true;
   for (int i = 0; i < most; i++)
     for (int r = 0, s, p; r < reducer_reading_ranks(); r++) {
       if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
-      if (parallel_size() > 1) good = reducer_pass_cell(reducer, false, true, 1 + r, p, work) && good;
+      if (parallel_size() > 1) good = reducer_pass_cell(reducer, false, true, 1 + r, p) && good;
       if (status != STATUS_OK || !good) continue;
       if (parallel_size() == 1)
-        status = reducer_make_cell(reducer, s, p, work, counts);
+        status = reducer_make_cell(reducer, s, p);
       else if (!reducer->plain)
-        status = reducer_summarise_cell(reducer, p, work);
-      if (status == STATUS_OK) status = reducer_put_cell(reducer, s, p, work);
+        status = reducer_summarise_cell(reducer, p);
+      if (status == STATUS_OK) status = reducer_put_cell(reducer, s, p);
     }
   return status;
 }
 
 /* Reads this rank's cells and sends each to rank 0, which learns at the end what an error was. */
-static Status reducer_send_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
+static Status reducer_send_all_cells(Reducer *reducer) {
   Status status = STATUS_OK;
   for (int i = 0, s, p; reducer_find_reader_cell(reducer, parallel_rank() - 1, i, &s, &p); i++) {
-    if (status == STATUS_OK) status = reducer_make_cell(reducer, s, p, work, counts);
-    reducer_pass_cell(reducer, true, status == STATUS_OK, 0, p, work);
+    if (status == STATUS_OK) status = reducer_make_cell(reducer, s, p);
+    reducer_pass_cell(reducer, true, status == STATUS_OK, 0, p);
   }
   return status;
 }
 
-Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
+Status reduce_put_values(Reducer *reducer) {
   SCRATCH_ARENA(memory);
-  Work work;
-  TRY(parallel_agree(reducer_work_create(&memory, reducer, &work)));
+  TRY(parallel_agree(reducer_create_buffers(&memory, reducer)));
   if (reducer->plain) TRY(reducer_begin_plain(reducer));
-  Status status = parallel_rank() == 0 ? reducer_put_all_cells(reducer, &work, counts)
-                                       : reducer_send_all_cells(reducer, &work, counts);
+  Status status = parallel_rank() == 0 ? reducer_put_all_cells(reducer) : reducer_send_all_cells(reducer);
   if (reducer->plain) {
     /* Every rank syncs what it wrote: on shared file systems rank 0 cannot do this for others. */
     if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
       status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
     close(reducer->plain_file);
   }
+  ReduceCounts *counts = &reducer->counts;
   double sums[] = {counts->ok, counts->failed, counts->missing, counts->damaged};
   parallel_sum_all(sizeof sums / sizeof *sums, sums);
   *counts = (ReduceCounts){(int)sums[0], (int)sums[1], (int)sums[2], (int)sums[3]};
