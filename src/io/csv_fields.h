@@ -3,6 +3,7 @@
 
 #include "core/status.h"
 
+#include <fenv.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -35,6 +36,9 @@ typedef struct {
   status_set(STATUS_INPUT, "%s, line %ld, column %ld: " format, (reader)->name, (reader)->line,              \
              (reader)->column, ##__VA_ARGS__)
 
+/* Restores what feholdexcept saved, for SCOPED (core/arena.h). A number that is too large is the user's
+ * error: readers report it, and it must not be trapped. */
+static inline void csv_trap_again(fenv_t *environment) { fesetenv(environment); }
 /* Begins reading a stream with a zeroed reader; messages call the stream `name`. Skips the byte order mark
  * that spreadsheets put at the start of UTF-8 files. */
 void csv_begin(FILE *stream, const char *name, CsvReader *reader);

@@ -3,7 +3,6 @@
 #include "io/csv_fields.h"
 #include "io/input.h"
 
-#include <fenv.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -35,8 +34,15 @@ static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *t
   return STATUS_OK;
 }
 
-static Status io_dataset_read_csv_rows(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
+Status io_dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(fenv_t, environment, csv_trap_again);
+  feholdexcept(&environment);
+  CsvReader *reader;
   size_t count = 0;
+  *table = (Table){0};
+  ALLOCATE(&scratch, reader, 1);
+  csv_begin(stream, name, reader);
   if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
   while (reader->end != CSV_END_FILE) {
     const size_t before = count;
@@ -51,20 +57,6 @@ static Status io_dataset_read_csv_rows(Arena *memory, CsvReader *reader, CsvForm
   }
   if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);
   return STATUS_OK;
-}
-
-Status io_dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table) {
-  SCRATCH_ARENA(scratch);
-  *table = (Table){0};
-  CsvReader *reader;
-  ALLOCATE(&scratch, reader, 1);
-  csv_begin(stream, name, reader);
-  /* A number that is too large is the user's error: it is reported, not trapped. */
-  fenv_t environment;
-  feholdexcept(&environment);
-  const Status status = io_dataset_read_csv_rows(memory, reader, form, table);
-  fesetenv(&environment);
-  return status;
 }
 
 static Status io_dataset_read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {

@@ -5,7 +5,6 @@
 #include "io/input.h"
 #include "io/store.h"
 
-#include <fenv.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -94,10 +93,9 @@ static void names_free(Names *names) {
 typedef struct {
   CsvReader csv;
   const LogsSink *sink;
-  Names names;
+  Names *names;
   int columns; /* task, x1 .. xd and y */
   double *x; /* [d] */
-  double size; /* of the file, bytes */
 } LogsReader;
 
 /* Reads a row, whose first field has been read, and passes it on. */
@@ -108,7 +106,7 @@ static Status io_logs_read_row(LogsReader *reader) {
   int task = 0;
   double y = 0;
   if (csv->length == 0) return CSV_FIELD_ERROR(csv, "the name of the task is missing");
-  TRY(names_number(&reader->names, csv->field, csv->length, &task));
+  TRY(names_number(reader->names, csv->field, csv->length, &task));
   for (csv->column = 2; csv->column <= columns; csv->column++) {
     if (csv->end != CSV_END_COMMA)
       return status_set(STATUS_INPUT, "%s, line %ld: %ld values, but the header has %d", csv->name, line,
@@ -123,16 +121,25 @@ static Status io_logs_read_row(LogsReader *reader) {
   return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, line) : status;
 }
 
-static Status io_logs_read_opened(Arena *scratch, LogsReader *reader) {
+Status io_logs_read_stream(FILE *stream, const char *name, double size, const LogsSink *sink) {
   enum {
     MOST = 10000 /* dimensions */,
     REPORTED = 1 << 14 /* rows from one report of progress to the next */
   };
-  CsvReader *csv = &reader->csv;
+  SCRATCH_ARENA(scratch);
+  SCOPED(Names, names, names_free);
+  SCOPED(fenv_t, environment, csv_trap_again);
+  feholdexcept(&environment);
+  LogsReader *reader;
   long rows = 0;
+  ALLOCATE(&scratch, reader, 1);
+  reader->sink = sink;
+  reader->names = &names;
+  CsvReader *csv = &reader->csv;
+  csv_begin(stream, name, csv);
   TRY(csv_read_header(csv, "task", (const char *[]){"y", NULL}, MOST, &reader->columns));
-  ALLOCATE(scratch, reader->x, reader->columns - 2);
-  TRY(reader->sink->begin(reader->sink->context, reader->columns - 2));
+  ALLOCATE(&scratch, reader->x, reader->columns - 2);
+  TRY(sink->begin(sink->context, reader->columns - 2));
   while (csv->end != CSV_END_FILE) {
     csv->line++;
     csv->column = 1;
@@ -141,27 +148,10 @@ static Status io_logs_read_opened(Arena *scratch, LogsReader *reader) {
     TRY(csv_check_blank(csv, blank));
     if (blank) continue;
     TRY(io_logs_read_row(reader));
-    const long at = ++rows % REPORTED == 0 && reader->sink->progress ? ftell(csv->stream) : -1;
-    if (at >= 0) reader->sink->progress((double)at, reader->size);
+    const long at = ++rows % REPORTED == 0 && sink->progress ? ftell(stream) : -1;
+    if (at >= 0) sink->progress((double)at, size);
   }
-  if (rows == 0) return status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
-  return STATUS_OK;
-}
-
-Status io_logs_read_stream(FILE *stream, const char *name, double size, const LogsSink *sink) {
-  SCRATCH_ARENA(scratch);
-  LogsReader *reader;
-  ALLOCATE(&scratch, reader, 1);
-  csv_begin(stream, name, &reader->csv);
-  reader->sink = sink;
-  reader->size = size;
-  /* A number that is too large is the user's error: it is reported, not trapped. */
-  fenv_t environment;
-  feholdexcept(&environment);
-  const Status status = io_logs_read_opened(&scratch, reader);
-  fesetenv(&environment);
-  names_free(&reader->names);
-  return status;
+  return rows > 0 ? STATUS_OK : status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
 }
 
 /* ---- NetCDF, in blocks of ROWS rows */

@@ -144,10 +144,21 @@ static Status reducer_check_folder(Reducer *reducer) {
   return parallel_folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
-static Status reducer_write_results(Reducer *reducer) {
-  const Study *study = reducer->study;
+static void reducer_free(Reducer *reducer) {
+  finished_close(&reducer->finished);
+  arena_free(&reducer->memory);
+}
+
+Status reduce_study(const Study *study, const char *directory, const ReduceOptions *options,
+                    ReduceCounts *counts) {
+  SCOPED(Reducer, all, reducer_free);
+  Reducer *reducer = &all;
+  char path[4096];
   const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
+  *reducer = (Reducer){.study = study, .directory = directory, .path = path, .options = options};
+  *counts = (ReduceCounts){0};
+  snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(parallel_agree(first ? reducer_check_folder(reducer) : STATUS_OK));
   TRY(finished_open_all(&reducer->memory, reducer->directory, study, &reducer->finished));
   Status status = arena_new(&reducer->memory, (void **)&reducer->blocks, settings, sizeof *reducer->blocks);
@@ -165,17 +176,6 @@ static Status reducer_write_results(Reducer *reducer) {
   const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
   if (reducer->counts.missing > 0)
     reducer->counts.damaged += damaged; /* else other records hold the same tasks */
+  *counts = reducer->counts;
   return parallel_agree(status);
-}
-
-Status reduce_study(const Study *study, const char *directory, const ReduceOptions *options,
-                    ReduceCounts *counts) {
-  char path[4096];
-  Reducer reducer = {.study = study, .directory = directory, .path = path, .options = options};
-  snprintf(path, sizeof path, "%s/results.nc", directory);
-  const Status status = reducer_write_results(&reducer);
-  *counts = reducer.counts;
-  finished_close(&reducer.finished);
-  arena_free(&reducer.memory);
-  return status;
 }

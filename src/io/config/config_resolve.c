@@ -109,7 +109,7 @@ Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, c
 
 /* The two studies to compare, and where the message goes. */
 typedef struct {
-  Arena memory;
+  Arena *memory;
   const ConfigNode *root[2];
   size_t size;
   char *out;
@@ -175,7 +175,7 @@ static bool config_nodes_differ(Comparison *self, const char *parent, const char
                                 const ConfigNode *b) {
   const ConfigNode *one = a ? a : b;
   const char *path;
-  if (arena_print(&self->memory, &path, "%s%s%s", parent, *parent ? "." : "", name) != STATUS_OK)
+  if (arena_print(self->memory, &path, "%s%s%s", parent, *parent ? "." : "", name) != STATUS_OK)
     return config_difference_report(self, parent, a, b);
   /* If only one side has a section, its first key is the difference, not the section. */
   if (one->kind == NODE_MAPPING && (a && b ? b->kind == NODE_MAPPING : one->first != NULL)) {
@@ -195,19 +195,17 @@ static bool config_nodes_differ(Comparison *self, const char *parent, const char
 }
 
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {
-  Comparison self = {.size = size, .out = out};
+  SCRATCH_ARENA(memory);
+  Comparison self = {.memory = &memory, .size = size, .out = out};
   const char *texts[2] = {old_resolved, new_resolved};
   bool different = false;
   if (size > 0) *out = '\0';
   for (int side = 0; side < 2 && !different; side++) {
     ConfigNode *root = NULL;
     different =
-        config_tree_parse(&self.memory, side == 0 ? "old" : "new", true, texts[side], &root) != STATUS_OK ||
-        !root;
+        config_tree_parse(&memory, side == 0 ? "old" : "new", true, texts[side], &root) != STATUS_OK || !root;
     self.root[side] = root;
     if (different) snprintf(out, size, "the %s configuration cannot be read", side == 0 ? "old" : "new");
   }
-  different = different || config_nodes_differ(&self, "", "", self.root[0], self.root[1]);
-  arena_free(&self.memory);
-  return different;
+  return different || config_nodes_differ(&self, "", "", self.root[0], self.root[1]);
 }

@@ -8,7 +8,7 @@
 #include <yaml.h>
 
 typedef struct {
-  yaml_parser_t parser;
+  yaml_parser_t *parser;
   Arena *memory;
   const char *source;
   bool lines;
@@ -86,7 +86,7 @@ static Status config_yaml_take_event(Reader *reader, const yaml_event_t *raw, Ev
 
 static Status config_yaml_next_event(Reader *reader, Event *event) {
   yaml_event_t raw;
-  yaml_parser_t *parser = &reader->parser;
+  yaml_parser_t *parser = reader->parser;
   if (!yaml_parser_parse(parser, &raw)) {
     const char *problem = parser->problem ? parser->problem : "unknown problem";
     if (parser->error == YAML_MEMORY_ERROR)
@@ -145,35 +145,29 @@ static Status read_node(Reader *reader, const Event *start, int depth, ConfigNod
                        node->kind == NODE_MAPPING ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth);
 }
 
-static Status read_stream(Reader *reader, ConfigNode **out) {
+Status config_tree_parse(Arena *memory, const char *source, bool lines, const char *text, ConfigNode **out) {
+  SCOPED(yaml_parser_t, parser, yaml_parser_delete);
+  Reader reader = {.parser = &parser, .memory = memory, .source = source, .lines = lines};
   Event event;
-  TRY(config_yaml_next_event(reader, &event));
+  *out = NULL;
+  const size_t length = strlen(text);
+  if (length > CONFIG_TEXT_LIMIT)
+    return config_refuse((ConfigPlace){.source = source}, "more than %d bytes of YAML", CONFIG_TEXT_LIMIT);
+  if (!yaml_parser_initialize(&parser)) return status_set(STATUS_INTERNAL, "%s: out of memory", source);
+  yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+  TRY(config_yaml_next_event(&reader, &event));
   ASSERT(event.type == YAML_STREAM_START_EVENT);
-  TRY(config_yaml_next_event(reader, &event));
+  TRY(config_yaml_next_event(&reader, &event));
   if (event.type == YAML_STREAM_END_EVENT) return STATUS_OK;
-  TRY(config_yaml_next_event(reader, &event));
-  TRY(read_node(reader, &event, 0, out));
-  TRY(config_yaml_next_event(reader, &event));
+  TRY(config_yaml_next_event(&reader, &event));
+  TRY(read_node(&reader, &event, 0, out));
+  TRY(config_yaml_next_event(&reader, &event));
   ASSERT(event.type == YAML_DOCUMENT_END_EVENT);
-  TRY(config_yaml_next_event(reader, &event));
+  TRY(config_yaml_next_event(&reader, &event));
   if (event.type != YAML_STREAM_END_EVENT)
     return config_refuse(event.place, "a second YAML document starts here; one study is one document");
   return STATUS_OK;
-}
-
-Status config_tree_parse(Arena *memory, const char *source, bool lines, const char *text, ConfigNode **out) {
-  *out = NULL;
-  size_t length = strlen(text);
-  if (length > CONFIG_TEXT_LIMIT)
-    return config_refuse((ConfigPlace){.source = source}, "more than %d bytes of YAML", CONFIG_TEXT_LIMIT);
-  Reader reader = {.memory = memory, .source = source, .lines = lines};
-  if (!yaml_parser_initialize(&reader.parser))
-    return status_set(STATUS_INTERNAL, "%s: out of memory", source);
-  yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, length);
-  Status status = read_stream(&reader, out);
-  yaml_parser_delete(&reader.parser);
-  return status;
 }
 
 Status config_tree_assignment(Arena *memory, const char *what, const char *text, ConfigNode **out) {
