@@ -211,9 +211,29 @@ static Status io_lock_watch_suspects(const Suspects *suspects) {
   return STATUS_OK;
 }
 
-/* Opens the lock file of `lock`, creating it if necessary, and takes it. */
-static Status io_lock_take_file(Lock *lock, const char *directory, int shard) {
+void io_lock_release(Lock *lock) {
+  if (!lock) return;
+  if (lock->beating) {
+    eventfd_write(lock->end, 1);
+    pthread_join(lock->heart, NULL);
+    close(lock->end);
+    /* An empty text: nobody holds the lock. */
+    if (!lock->lost && ftruncate(lock->file, 0) != 0) lock->lost = true;
+  }
+  if (lock->file >= 0) close(lock->file);
+  free(lock);
+}
+
+static void io_lock_drop(Lock **lock) { io_lock_release(*lock); }
+
+Status io_lock_take(const char *directory, int shard, Lock **out) {
   SCOPED(Suspects, suspects, io_lock_free_suspects);
+  SCOPED(Lock *, lock, io_lock_drop);
+  char name[32] = "lock";
+  *out = NULL;
+  if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
+  NEW(lock, 1);
+  snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
   lock->file = open(lock->path, O_CREAT | O_RDWR | TO_OPEN, 0666);
   if (lock->file < 0 && errno != ELOOP)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
@@ -227,35 +247,10 @@ static Status io_lock_take_file(Lock *lock, const char *directory, int shard) {
   if (ftruncate(lock->file, 0) != 0)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
   io_lock_write_beat(lock, 0);
-  return io_lock_start_heart(lock);
-}
-
-Status io_lock_take(const char *directory, int shard, Lock **out) {
-  Lock *lock;
-  *out = NULL;
-  char name[32] = "lock";
-  if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
-  NEW(lock, 1);
-  snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
-  const Status status = io_lock_take_file(lock, directory, shard);
-  if (status == STATUS_OK)
-    *out = lock;
-  else
-    io_lock_release(lock);
-  return status;
+  TRY(io_lock_start_heart(lock));
+  *out = lock;
+  lock = NULL;
+  return STATUS_OK;
 }
 
 bool io_lock_lost(const Lock *lock) { return lock && lock->lost; }
-
-void io_lock_release(Lock *lock) {
-  if (!lock) return;
-  if (lock->beating) {
-    eventfd_write(lock->end, 1);
-    pthread_join(lock->heart, NULL);
-    close(lock->end);
-    /* An empty text: nobody holds the lock. */
-    if (!lock->lost && ftruncate(lock->file, 0) != 0) lock->lost = true;
-  }
-  if (lock->file >= 0) close(lock->file);
-  free(lock);
-}

@@ -76,18 +76,15 @@ Status store_new(const char *path, StoreFile **out) {
 }
 
 Status store_create(const char *path, StoreFile **out) {
-  StoreFile *file;
+  SCOPED(StoreFile *, file, store_close);
   *out = NULL;
   TRY(store_new(path, &file));
-  Status status = durable_begin(path, &file->temporary);
+  TRY(durable_begin(path, &file->temporary));
   errno = 0;
-  if (status == STATUS_OK)
-    status = store_check(file, nc_create(file->temporary, NC_CLOBBER | NC_NETCDF4, &file->ncid), "create it");
-  if (status == STATUS_OK)
-    *out = file;
-  else
-    store_abandon(file);
-  return status;
+  TRY(store_check(file, nc_create(file->temporary, NC_CLOBBER | NC_NETCDF4, &file->ncid), "create it"));
+  *out = file;
+  file = NULL;
+  return STATUS_OK;
 }
 
 Status store_finish(StoreFile *file, Status written) {

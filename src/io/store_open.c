@@ -296,19 +296,15 @@ static Status check_whole(StoreFile *file, bool own) {
 }
 
 static Status open_checked(const char *path, bool own, StoreFile **out) {
-  StoreFile *file;
+  SCOPED(StoreFile *, file, store_close);
   *out = NULL;
   TRY(store_new(path, &file));
-  Status status = check_whole(file, own);
+  TRY(check_whole(file, own));
   errno = 0;
-  if (status == STATUS_OK)
-    status =
-        store_check(file, nc_open(path, NC_NOWRITE, &file->ncid), "open it as NetCDF (damaged or cut off?)");
-  if (status == STATUS_OK)
-    *out = file;
-  else
-    store_abandon(file);
-  return status;
+  TRY(store_check(file, nc_open(path, NC_NOWRITE, &file->ncid), "open it as NetCDF (damaged or cut off?)"));
+  *out = file;
+  file = NULL;
+  return STATUS_OK;
 }
 
 Status store_open(const char *path, StoreFile **out) { return open_checked(path, false, out); }

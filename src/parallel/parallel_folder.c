@@ -279,14 +279,12 @@ static void parallel_folder_sweep(const char *directory) {
                                  parallel_folder_sweep_temporary);
 }
 
-static void parallel_checkpoint_free_study(StudyFile **file) { config_study_free(*file); }
-
 /* Removes the study in the folder; nothing is removed when a file has a name of the study but is not its own.
  * Its study.yaml, which goes last, must be as this program writes it, with every value filled in: a file that
  * a user wrote by hand is not ours. */
 static Status parallel_checkpoint_remove_study(const char *directory) {
   SCOPED(char *, text, memory_free_text);
-  SCOPED(StudyFile *, file, parallel_checkpoint_free_study);
+  SCOPED(StudyFile *, file, config_study_drop);
   char path[PATH_SIZE];
   TRY(parallel_checkpoint_study(directory, &text));
   if (config_study_parse(directory, text, &study_schema, 0, NULL, &file) != STATUS_OK ||

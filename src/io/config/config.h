@@ -137,6 +137,8 @@ Status config_study_text(const char *path, char **out);
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
                           const char *const *sets, StudyFile **out);
 void config_study_free(StudyFile *study);
+/* Frees a study at the end of a scope, for SCOPED (core/arena.h). */
+static inline void config_study_drop(StudyFile **study) { config_study_free(*study); }
 
 /* Finds the first key whose value differs between two resolved texts, for the message "resume refused":
  * writes "key: old -> new" into out; returns false if they are equal. The key is dotted: "problem.arms",

@@ -67,7 +67,7 @@ static Status config_write_policies(Arena *memory, FILE *out, bool brief, const 
 static Status config_write_study(Arena *memory, bool brief, const ConfigKey *keys, const ConfigValue *values,
                                  const ConfigSweep *sweep, const StudyFile *study, const char **out) {
   bool *omitted; /* [keys]: absent, swept and so written under sweep, or not to be shown */
-  char *text = NULL;
+  SCOPED(char *, text, memory_free_text);
   size_t size = 0;
   ALLOCATE(memory, omitted, config_key_count(keys));
   for (int i = 0; keys[i].name; i++) omitted[i] = values[i].absent;
@@ -89,9 +89,7 @@ static Status config_write_study(Arena *memory, bool brief, const ConfigKey *key
     fputs("]\n", stream);
   }
   if (fclose(stream) != 0) status = status_set(STATUS_INTERNAL, "out of memory");
-  if (status == STATUS_OK) status = arena_print(memory, out, "%s", text);
-  free(text);
-  return status;
+  return status == STATUS_OK ? arena_print(memory, out, "%s", text) : status;
 }
 
 Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,

@@ -274,14 +274,19 @@ static Status config_sweep_expand(Arena *memory, ConfigPlace place, const Config
 
 /* ---- all of it */
 
-static Status config_study_build(StudyFile *self, ConfigPlace place, const char *text,
-                                 const ConfigSchema *schema, int set_count, const char *const *sets) {
-  Arena *memory = &self->memory;
+Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
+                          const char *const *sets, StudyFile **out) {
+  SCOPED(StudyFile *, self, config_study_drop);
   static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
   Layer all, set;
   ConfigNode *node;
   ConfigValue *values, zip = {.boolean = false};
   ConfigSweep sweep;
+  ConfigPlace place = {.line = 0};
+  *out = NULL;
+  NEW(self, 1);
+  Arena *memory = &self->memory;
+  TRY(arena_print(memory, &place.source, "%s", name));
   TRY(config_tree_parse(memory, place.source, true, text, &node));
   if (!node || config_node_null(node)) return config_refuse(place, "the study file is empty");
   if (node->kind != NODE_MAPPING)
@@ -299,23 +304,10 @@ static Status config_study_build(StudyFile *self, ConfigPlace place, const char 
   TRY(config_read_policies(memory, schema, all.policies, self));
   if (all.zip) TRY(config_value_parse(memory, &zip_key, "sweep.", "zip", all.zip, &zip));
   TRY(config_sweep_expand(memory, place, &all.axes, zip.boolean, values, &sweep, self));
-  return config_resolve(memory, place, schema->keys, values, &sweep, self);
-}
-
-Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
-                          const char *const *sets, StudyFile **out) {
-  StudyFile *self;
-  *out = NULL;
-  NEW(self, 1);
-  const char *source;
-  Status status = arena_print(&self->memory, &source, "%s", name);
-  if (status == STATUS_OK)
-    status = config_study_build(self, (ConfigPlace){.source = source}, text, schema, set_count, sets);
-  if (status == STATUS_OK)
-    *out = self;
-  else
-    config_study_free(self);
-  return status;
+  TRY(config_resolve(memory, place, schema->keys, values, &sweep, self));
+  *out = self;
+  self = NULL;
+  return STATUS_OK;
 }
 
 void config_study_free(StudyFile *study) {
