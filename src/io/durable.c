@@ -28,7 +28,7 @@ Status durable_begin(const char *path, char **temporary) {
                                               : "something that is not a regular file");
 
   size_t size = strlen(path) + sizeof "..tmp" + 48; /* 48: any process id and number, with their dots */
-  char *name;
+  SCOPED(char *, name, memory_free_text);
   NEW(name, size);
   int fd = -1;
   /* A name that exists belongs to a killed process, or to one with the same id on another machine. */
@@ -37,21 +37,17 @@ Status durable_begin(const char *path, char **temporary) {
     fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST) break;
   }
-  if (fd < 0) {
-    Status status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
-    free(name);
-    return status;
-  }
+  if (fd < 0) return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
   close(fd);
   *temporary = name;
+  name = NULL;
   return STATUS_OK;
 }
 
 Status durable_try(const char *path) {
-  char *temporary;
+  SCOPED(char *, temporary, memory_free_text);
   TRY(durable_begin(path, &temporary));
   unlink(temporary);
-  free(temporary);
   return STATUS_OK;
 }
 

@@ -292,20 +292,14 @@ Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count
 /* ---- whole text files */
 
 Status store_write_text(const char *path, const char *text, bool replace) {
-  char *temporary;
+  SCOPED(char *, temporary, memory_free_text);
   TRY(durable_begin(path, &temporary));
   FILE *stream = fopen(temporary, "we");
   int error = stream && fputs(text, stream) >= 0 ? 0 : errno;
   if (stream && fclose(stream) != 0 && error == 0) error = errno;
-  Status status;
-  if (error == 0) {
-    status = durable_publish(temporary, path, replace);
-  } else {
-    unlink(temporary);
-    status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
-  }
-  free(temporary);
-  return status;
+  if (error == 0) return durable_publish(temporary, path, replace);
+  unlink(temporary);
+  return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
 }
 
 Status store_read_text(const char *path, size_t limit, char **out, size_t *size) {

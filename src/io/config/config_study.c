@@ -46,16 +46,15 @@ static Status config_text_check(const char *source, size_t size, const char *byt
 
 Status config_study_text(const char *path, char **out) {
   static const char mark[] = "\xEF\xBB\xBF";
+  SCOPED(char *, text, memory_free_text);
   size_t size;
-  TRY(store_read_text(path, CONFIG_TEXT_LIMIT, out, &size));
-  const Status status = config_text_check(path, size, *out);
-  if (status != STATUS_OK) {
-    free(*out);
-    *out = NULL;
-  } else if (strncmp(*out, mark, 3) == 0) {
-    memmove(*out, *out + 3, size - 2);
-  }
-  return status;
+  *out = NULL;
+  TRY(store_read_text(path, CONFIG_TEXT_LIMIT, &text, &size));
+  TRY(config_text_check(path, size, text));
+  if (strncmp(text, mark, 3) == 0) memmove(text, text + 3, size - 2);
+  *out = text;
+  text = NULL;
+  return STATUS_OK;
 }
 
 /* ---- layers */
