@@ -86,7 +86,7 @@ static Status auto_fit_across_ranks(Arena *memory, const AutoJob *job, int candi
   const PriorOps *family = prior_find(candidates[candidate].family);
   FitSource source = from->source;
   const bool from_draws = source.logs && !(family->able & PRIOR_LOGS);
-  const int d = source.logs ? source.logs->d : source.samples->d;
+  const int d = fit_source_dimension(&source);
   const PriorFit settled = study_candidates_fit(job->fit, candidate, d);
   Prior mixture;
   if (from_draws && from->drawn.n == 0) {
