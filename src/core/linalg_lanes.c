@@ -2,10 +2,10 @@
  * Van Loan, Matrix Computations, 8.5). */
 #include "core/linalg_lanes.h"
 
+#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_tile.h"
-#include "core/memory.h"
 
 #include <cblas.h>
 #include <float.h>
@@ -264,42 +264,33 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
 
 /* ---- solves and inverses with a factor */
 
-static void blas_solve_triangle(int d, CBLAS_TRANSPOSE transposed, const double *l, double *x) {
-  cblas_dtrsv(CblasRowMajor, CblasLower, transposed, CblasNonUnit, d, l, d, x, 1);
-}
-
-INLINE void forward(int count, size_t d, size_t stride, const double *l, double *x) {
-  for (size_t i = 0; i < d; i++) {
+/* Solves L y = x, or L' y = x with `transposed`. */
+INLINE void solve(int count, const bool transposed, size_t d, size_t stride, const double *l, double *x) {
+  for (size_t step = 0; step < d; step++) {
+    const size_t i = transposed ? d - 1 - step : step, end = transposed ? d : i;
     Real sum = linalg_load(count, 0, x + i * stride);
-    for (size_t j = 0; j < i; j++)
-      sum -= linalg_load(count, 0, l + (i * d + j) * stride) * linalg_load(count, 0, x + j * stride);
+    for (size_t j = transposed ? i + 1 : 0; j < end; j++)
+      sum -= linalg_load(count, 0, l + (transposed ? j * d + i : i * d + j) * stride) *
+             linalg_load(count, 0, x + j * stride);
     sum /= linalg_load(count, 1, l + i * (d + 1) * stride);
     matrix_tile_store(count, &sum, x + i * stride);
   }
 }
 
-INLINE void backward(int count, size_t d, size_t stride, const double *l, double *x) {
-  for (size_t i = d; i-- > 0;) {
-    Real sum = linalg_load(count, 0, x + i * stride);
-    for (size_t j = i + 1; j < d; j++)
-      sum -= linalg_load(count, 0, l + (j * d + i) * stride) * linalg_load(count, 0, x + j * stride);
-    sum /= linalg_load(count, 1, l + i * (d + 1) * stride);
-    matrix_tile_store(count, &sum, x + i * stride);
-  }
+INLINE void solve_lanes(int d, int lanes, const bool transposed, const double *l, double *x) {
+  if (linalg_is_single(d, lanes))
+    cblas_dtrsv(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, d, l, d, x,
+                1);
+  else
+    TILE_VECTORS(n, lanes, solve, transposed, (size_t)d, (size_t)lanes, l + n, x + n);
 }
 
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
-  if (linalg_is_single(d, lanes))
-    blas_solve_triangle(d, CblasNoTrans, l, x);
-  else
-    TILE_VECTORS(n, lanes, forward, (size_t)d, (size_t)lanes, l + n, x + n);
+  solve_lanes(d, lanes, false, l, x);
 }
 
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
-  if (linalg_is_single(d, lanes))
-    blas_solve_triangle(d, CblasTrans, l, x);
-  else
-    TILE_VECTORS(n, lanes, backward, (size_t)d, (size_t)lanes, l + n, x + n);
+  solve_lanes(d, lanes, true, l, x);
 }
 
 void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {

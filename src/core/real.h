@@ -248,8 +248,3 @@ INLINE void real_add_log(int count, double factor, int step, const Real *x, Real
     *sum += factor * real_log(product);
   }
 }
-
-/* Adds the same for the diagonal of A. */
-INLINE void real_add_log_diagonal(int d, double factor, const Real *a, Real *sum) {
-  real_add_log(d, factor, d + 1, a, sum);
-}

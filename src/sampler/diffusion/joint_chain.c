@@ -183,7 +183,7 @@ void joint_chain_marginal(JointChain *self) {
     real_load(at, d * d, self->factor, matrix);
     real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
-    real_add_log_diagonal(d, 1, matrix, &sum);
+    real_add_log(d, 1, d + 1, matrix, &sum);
     real_store(at, 1, &sum, self->log_marginal);
   }
 }
