@@ -4,7 +4,7 @@
 #include "levels.h"
 #include "network_reference.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/rng.h"
 #include "model/network/network_kernel.h"
 #include "problem/embedding/embedding_classifier.h"

@@ -1,7 +1,7 @@
 /* core: status, memory, random streams, special functions. */
 #include "harness.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 #include "core/real.h"
 #include "core/rng.h"
 #include "core/special.h"

@@ -5,7 +5,6 @@
 #include "network_reference.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 #include "model/denoiser/denoiser_chain.h"
 #include "model/network/network_kernel.h"
 #include "model/prior/training.h"

@@ -39,8 +39,9 @@ static void test_chains(void) {
 
 /* Checks that every try continues where the last one ended, and wraps around. */
 static void check_memory(int sharers, size_t least, size_t most) {
+  SCRATCH_ARENA(arrays);
   PeakMemory memory;
-  CHECK_OK(simd_peak_memory_create(sharers, &memory));
+  CHECK_OK(simd_peak_memory_create(&arrays, sharers, &memory));
   CU_ASSERT(memory.elements * sizeof(double) >= least && memory.elements * sizeof(double) <= most);
   for (size_t i = 0; i < memory.elements; i++) memory.b[i] = (double)i, memory.c[i] = 1;
   size_t tries = 0;
@@ -52,7 +53,6 @@ static void check_memory(int sharers, size_t least, size_t most) {
   size_t wrong = 0;
   for (size_t i = 0; i < memory.elements; i++) wrong += memory.a[i] != (double)i + 3;
   CU_ASSERT_EQUAL(wrong, 0);
-  simd_peak_memory_destroy(&memory);
 }
 
 static void test_memory(void) {

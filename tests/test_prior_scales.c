@@ -4,7 +4,6 @@
 #include "harness.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 #include "io/io_dataset.h"
 #include "model/prior/prior.h"
 

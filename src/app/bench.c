@@ -136,7 +136,8 @@ static Status bench_measure_rows(const Study *study, const char *folder, Meter *
 static Status bench_study(void) {
   SCOPED(Study, study, study_destroy);
   SCOPED(Scratch, scratch, app_scratch_destroy);
-  SCOPED(Meter, meter, bench_meter_destroy);
+  SCRATCH_ARENA(memory);
+  Meter meter;
   json_auto_t *rows = json_array();
   char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16], line[512], processor[256] = "unknown";
   if (arguments.seconds == 0) arguments.seconds = arguments.quick ? 0.1 : 1;
@@ -150,7 +151,7 @@ static Status bench_study(void) {
                       study.ops->name);
   TRY(app_scratch_create(&scratch));
   TRY(parallel_prepare_study(&study, scratch.path, PROGRESS_AUTO, 1, NULL));
-  TRY(parallel_agree(bench_meter_create(parallel_size(), &meter)));
+  TRY(parallel_agree(bench_meter_create(&memory, parallel_size(), &meter)));
   const MeterRates *best = &meter.best;
   const bool table = parallel_rank() == 0 && !arguments.json;
   FILE *file = fopen("/proc/cpuinfo", "r");

@@ -15,14 +15,12 @@ static MeterRates bench_meter_try_peaks(Meter *meter) {
   return found;
 }
 
-Status bench_meter_create(int ranks, Meter *out) {
+Status bench_meter_create(Arena *memory, int ranks, Meter *out) {
   *out = (Meter){0};
-  TRY(simd_peak_memory_create(ranks, &out->memory));
+  TRY(simd_peak_memory_create(memory, ranks, &out->memory));
   for (int i = 0; i < FIRST_TRIES; i++) bench_meter_try_peaks(out);
   return STATUS_OK;
 }
-
-void bench_meter_destroy(Meter *meter) { simd_peak_memory_destroy(&meter->memory); }
 
 /* Begins to time a piece of work. */
 static void bench_meter_clear(Meter *meter) {

@@ -25,10 +25,8 @@ typedef struct {
   double since; /* CPU seconds of this process */
 } Meter;
 
-/* Measures the peaks a few times, while all `ranks` do. The caller must call bench_meter_destroy, also after
- * an error. */
-Status bench_meter_create(int ranks, Meter *out);
-void bench_meter_destroy(Meter *meter);
+/* Measures the peaks a few times, while all `ranks` do the same. */
+Status bench_meter_create(Arena *memory, int ranks, Meter *out);
 
 /* What is measured of a policy in a setting. */
 typedef struct {

@@ -10,17 +10,28 @@ typedef struct ArenaBlock {
   _Alignas(MEMORY_ALIGNMENT) struct ArenaBlock *before;
 } ArenaBlock;
 
-Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
+/* Allocates `before` bytes, a multiple of the alignment, and after them count zeroed elements. */
+static Status memory_new_after(size_t before, void **out, size_t count, size_t size) {
   *out = NULL;
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * MEMORY_ALIGNMENT)
     return status_set(STATUS_INTERNAL, "cannot allocate %zu elements of %zu bytes: too large", count, size);
-  size_t rounded = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
-  ArenaBlock *block = aligned_alloc(MEMORY_ALIGNMENT, sizeof *block + rounded);
-  if (!block) return status_set(STATUS_INTERNAL, "out of memory: %zu bytes were requested", bytes);
+  const size_t rounded = before + (bytes + MEMORY_ALIGNMENT) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+  *out = aligned_alloc(MEMORY_ALIGNMENT, rounded);
+  if (!*out) return status_set(STATUS_INTERNAL, "out of memory: %zu bytes were requested", bytes);
+  memset(*out, 0, rounded);
+  return STATUS_OK;
+}
+
+Status memory_new(void **out, size_t count, size_t size) { return memory_new_after(0, out, count, size); }
+
+Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
+  *out = NULL;
+  ArenaBlock *block;
+  TRY(memory_new_after(sizeof *block, (void **)&block, count, size));
   block->before = arena->last;
   arena->last = block;
-  *out = memset(block + 1, 0, rounded);
+  *out = block + 1;
   return STATUS_OK;
 }
 

@@ -2,10 +2,16 @@
  * everything there, and leaves it there even after a failure; the owner of the arena frees it as a whole, and
  * nothing is freed one by one. A zeroed Arena is empty.
  *
- * Each array is a separate block, so that the sanitizers see where it ends. */
+ * Each array is a separate block, zeroed and aligned to 64 bytes (one cache line, one AVX-512 register), so
+ * that the sanitizers see where it ends. */
 #pragma once
 
-#include "core/memory.h"
+#include "core/status.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { MEMORY_ALIGNMENT = 64 };
 
 typedef struct {
   struct ArenaBlock *last;
@@ -63,6 +69,15 @@ void arena_free(Arena *arena);
 /* RESIZE(arena, pointer, kept, count): TRY to arena_resize the array that `pointer` points to. */
 #define RESIZE(arena, pointer, kept, count)                                                                  \
   TRY(arena_resize((arena), (void **)&(pointer), (size_t)(kept), (size_t)(count), sizeof *(pointer)))
+
+/* Allocates such an array without an arena; the caller frees it with free(). */
+Status memory_new(void **out, size_t count, size_t size);
+
+/* NEW(pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points to. */
+#define NEW(pointer, count) TRY(memory_new((void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+/* Frees a text that a function returned, for SCOPED (below). */
+static inline void memory_free_text(char **text) { free(*text); }
 
 /* Declares a local arena for a function's scratch memory; it is freed wherever the function returns. */
 #define SCRATCH_ARENA(name) SCOPED(Arena, name, arena_free)

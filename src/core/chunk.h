@@ -2,8 +2,8 @@
  * scratch stays in cache and does not grow with B M. No draw depends on which chunk it falls into. */
 #pragma once
 
+#include "core/lanes.h"
 #include "core/rng.h"
-#include "core/tiling.h"
 
 typedef struct {
   int first, lanes; /* lanes first .. first + lanes - 1 of the call; lane n belongs to run n / rng.draws */
@@ -17,12 +17,23 @@ static inline int chunk_size(int total, int first, int most) {
   return total - first < most ? total - first : most;
 }
 
+static inline Chunk chunk_lanes_from(RngLanes rng, int first, int most) {
+  int total = (int)rng.lanes, lanes = chunk_size(total, first, most);
+  rng.first_lane += (uint32_t)first;
+  rng.lanes = (uint32_t)lanes;
+  return (Chunk){.first = first, .lanes = lanes, .total = total, .most = most, .rng = rng};
+}
+
 /* Starts the loop over chunks: for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk,
  * rng)) */
-Chunk chunk_begin(RngLanes rng);
+static inline Chunk chunk_begin(RngLanes rng) { return chunk_lanes_from(rng, 0, CHUNK_LANES); }
 /* Starts it with chunks of at most `most` lanes. */
-Chunk chunk_begin_narrow(RngLanes rng, int most);
-void chunk_next(Chunk *chunk, RngLanes rng);
+static inline Chunk chunk_begin_narrow(RngLanes rng, int most) { return chunk_lanes_from(rng, 0, most); }
+static inline void chunk_next(Chunk *chunk, RngLanes rng) {
+  *chunk = chunk_lanes_from(rng, chunk->first + chunk->lanes, chunk->most);
+}
 
 /* Copies z[d, lanes] to the chunk's columns of theta[d, N]. */
-void chunk_store(const Chunk *chunk, int d, const double *z, double *theta);
+static inline void chunk_store(const Chunk *chunk, int d, const double *z, double *theta) {
+  lanes_copy(d, chunk->lanes, z, chunk->lanes, theta + chunk->first, chunk->total);
+}

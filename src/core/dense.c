@@ -1,6 +1,6 @@
 #include "core/dense.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <cblas.h>
 #include <lapacke.h>

@@ -1,7 +1,6 @@
 #include "core/simd_peak.h"
 
 #include "core/clock.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <math.h>
@@ -52,21 +51,12 @@ double simd_peak_best(double (*one)(void)) {
   return best;
 }
 
-Status simd_peak_memory_create(int sharers, PeakMemory *out) {
+Status simd_peak_memory_create(Arena *memory, int sharers, PeakMemory *out) {
   const double caches = 4.0 * (double)sysconf(_SC_LEVEL3_CACHE_SIZE); /* at most 0 if unknown */
   const double bytes = fmax(fmin(fmax(caches, LEAST_BYTES), MOST_BYTES) / sharers, LEAST_SHARE);
   *out = (PeakMemory){.elements = (size_t)bytes / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
-  NEW(out->a, out->elements);
-  NEW(out->b, out->elements);
-  NEW(out->c, out->elements);
+  ALLOCATE_ARRAYS(memory, out->elements, out->a, out->b, out->c);
   return STATUS_OK;
-}
-
-void simd_peak_memory_destroy(PeakMemory *memory) {
-  free(memory->a);
-  free(memory->b);
-  free(memory->c);
-  *memory = (PeakMemory){0};
 }
 
 double simd_peak_memory_rate(PeakMemory *memory) {

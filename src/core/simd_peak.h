@@ -4,9 +4,7 @@
  * second to second. */
 #pragma once
 
-#include "core/status.h"
-
-#include <stddef.h>
+#include "core/arena.h"
 
 /* Does `steps` steps of twelve independent chains of fused multiply-adds on full vectors, and returns the
  * number of its floating-point operations; *sum keeps the compiler from removing the loop. */
@@ -28,9 +26,7 @@ typedef struct {
 
 /* Creates three arrays, each four times as large as the last-level cache, but at least 64 and at most 256 MB.
  * When `sharers` processes measure at once, they share that cache and divide these sizes by their number,
- * down to 8 MB, which is more than the private caches of a core. The caller must call
- * simd_peak_memory_destroy, also after a failure. */
-Status simd_peak_memory_create(int sharers, PeakMemory *out);
-void simd_peak_memory_destroy(PeakMemory *memory);
+ * down to 8 MB, which is more than the private caches of a core. */
+Status simd_peak_memory_create(Arena *memory, int sharers, PeakMemory *out);
 /* Returns the bytes per second of one try. */
 double simd_peak_memory_rate(PeakMemory *memory);

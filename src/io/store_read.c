@@ -1,6 +1,6 @@
 /* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. store_open.c
  * opens them. */
-#include "core/memory.h"
+#include "core/arena.h"
 #include "io/store_internal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "parallel/grid.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <mpi.h>
 

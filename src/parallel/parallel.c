@@ -1,6 +1,6 @@
 #include "parallel/parallel.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <execinfo.h>
 #include <mpi.h>

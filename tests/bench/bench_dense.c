@@ -4,9 +4,9 @@
  *   mpiexec -n 4 bench_dense 2000          both, and their differences
  *   mpiexec -n 4 bench_dense 2000 grid     ScaLAPACK alone, for its memory
  */
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/dense.h"
-#include "core/memory.h"
 #include "parallel/grid.h"
 
 #include <math.h>

@@ -58,15 +58,15 @@ static void make_exponentials(void) {
 }
 
 static Work rates(void) {
+  SCRATCH_ARENA(arrays);
   PeakMemory memory;
   Work rate = {.operations = simd_peak_best(simd_peak_double),
                .floats = simd_peak_best(simd_peak_float),
                .uniforms = rate_of(make_uniforms),
                .normals = rate_of(make_normals),
                .exponentials = rate_of(make_exponentials)};
-  stop_unless(simd_peak_memory_create(1, &memory) == STATUS_OK);
+  stop_unless(simd_peak_memory_create(&arrays, 1, &memory) == STATUS_OK);
   for (int i = 0; i < TRIES; i++) rate.bytes = fmax(rate.bytes, simd_peak_memory_rate(&memory));
-  simd_peak_memory_destroy(&memory);
   return rate;
 }
 
