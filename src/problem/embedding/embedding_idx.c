@@ -93,8 +93,8 @@ Status embedding_idx_read(Arena *memory, GzipFile *file, const char *name, IdxFi
   return embedding_digits_read_values(memory, file, name, at, out);
 }
 
-/* The role of a file. */
-typedef enum { TRAINING_IMAGES, TRAINING_LABELS, TEST_IMAGES, TEST_LABELS } Role;
+/* The role of a file: its kind, images or labels, and that plus TEST in the test set. */
+enum { IMAGES, LABELS, TEST };
 static const char *const roles[ROLES] = {"training images", "training labels", "test images", "test labels"};
 
 /* Returns what the file's name says: 1 for training, 0 for test, -1 for neither. */
@@ -105,60 +105,44 @@ static int embedding_digits_named_for_training(const char *path) {
   return -1;
 }
 
-/* Finds whether file i, whose name does not say so, is for training. The other file of images, or of labels,
- * decides: by its name, or by its length. */
-static Status embedding_digits_is_training_file(int i, const char *const *paths, const IdxFile files[ROLES],
-                                                bool *training) {
-  for (int j = 0; j < ROLES; j++) {
-    if (j == i || files[j].magic != files[i].magic) continue;
-    int other = embedding_digits_named_for_training(paths[j]);
-    *training = other >= 0 ? !other : files[i].count > files[j].count;
-    if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
-  }
-  return status_set(STATUS_INPUT,
-                    "%s holds %d %s; nothing says whether they are for training or testing: its name should "
-                    "begin with train- or t10k-",
-                    paths[i], files[i].count, embedding_digits_file_kind(&files[i]));
-}
-
-/* Sets at[role] to the index of the file that has this role. */
-static Status embedding_digits_find_file_roles(const char *const *paths, const IdxFile files[ROLES],
-                                               int at[ROLES]) {
-  int images = 0;
-  for (int role = 0; role < ROLES; role++) at[role] = -1;
-  for (int i = 0; i < ROLES; i++) images += files[i].magic == IDX_IMAGES;
-  if (images != ROLES / 2)
+/* Sets at[role] to the index of the file, for both roles of a kind. The names of the two files say which one
+ * is for training, or else their lengths do. */
+static Status embedding_digits_find_roles(const char *const *paths, const IdxFile files[ROLES], int kind,
+                                          int at[ROLES]) {
+  int own[ROLES], count = 0;
+  for (int i = 0; i < ROLES; i++)
+    if ((files[i].magic == IDX_LABELLED) == (kind == LABELS)) own[count++] = i;
+  const int first = own[0], second = own[1], longer = files[first].count - files[second].count;
+  const int named = embedding_digits_named_for_training(paths[first]),
+            other = embedding_digits_named_for_training(paths[second]);
+  if (named >= 0 && named == other)
+    return status_set(STATUS_INPUT, "both %s and %s hold %s according to their names", paths[first],
+                      paths[second], roles[named ? kind : kind + TEST]);
+  if (named < 0 && other < 0 && longer == 0)
     return status_set(STATUS_INPUT,
-                      "%d of the 4 files hold images and %d labels; two of each are needed: %s, %s, %s, %s",
-                      images, ROLES - images, roles[0], roles[1], roles[2], roles[3]);
-  for (int i = 0; i < ROLES; i++) {
-    int named = embedding_digits_named_for_training(paths[i]);
-    bool training = named == 1;
-    if (named < 0) TRY(embedding_digits_is_training_file(i, paths, files, &training));
-    Role role = files[i].magic == IDX_IMAGES ? (training ? TRAINING_IMAGES : TEST_IMAGES)
-                                             : (training ? TRAINING_LABELS : TEST_LABELS);
-    if (at[role] >= 0)
-      return status_set(STATUS_INPUT, "both %s and %s hold %s according to their names", paths[at[role]],
-                        paths[i], roles[role]);
-    at[role] = i;
-  }
+                      "%s holds %d %s; nothing says whether they are for training or testing: its name "
+                      "should begin with train- or t10k-",
+                      paths[first], files[first].count, embedding_digits_file_kind(&files[first]));
+  const bool in_order = named >= 0 ? named : other >= 0 ? !other : longer > 0;
+  at[kind] = in_order ? first : second;
+  at[kind + TEST] = in_order ? second : first;
   return STATUS_OK;
 }
 
-/* Makes a set of an image file and a label file. */
-static Status embedding_digits_pair_labels(const char *const *paths, const IdxFile files[ROLES], int images,
-                                           int labels, Digits *out) {
-  const IdxFile *image = &files[images], *label = &files[labels];
+/* Makes the training set, or the test set, of a file of images and a file of labels. */
+static Status embedding_digits_pair_labels(const char *const *paths, const IdxFile files[ROLES],
+                                           const int at[2], Digits *out) {
+  const IdxFile *image = &files[at[IMAGES]], *label = &files[at[LABELS]];
   *out = (Digits){image->count, image->rows * image->columns, image->values, label->values};
   if (image->count == label->count) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s holds %d images, but %s holds %d labels", paths[images], image->count,
-                    paths[labels], label->count);
+  return status_set(STATUS_INPUT, "%s holds %d images, but %s holds %d labels", paths[at[IMAGES]],
+                    image->count, paths[at[LABELS]], label->count);
 }
 
 Status embedding_idx_read_digits(Arena *memory, int path_count, const char *const *paths, Digits *training,
                                  Digits *test) {
   IdxFile files[ROLES];
-  int at[ROLES];
+  int at[ROLES], images = 0;
   if (path_count != ROLES)
     return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
                       path_count, roles[0], roles[1], roles[2], roles[3]);
@@ -166,13 +150,21 @@ Status embedding_idx_read_digits(Arena *memory, int path_count, const char *cons
     SCOPED(GzipFile, file, gzip_close);
     TRY(gzip_open(paths[i], &file));
     TRY(embedding_idx_read(memory, &file, paths[i], &files[i]));
+    images += files[i].magic == IDX_IMAGES;
   }
-  TRY(embedding_digits_find_file_roles(paths, files, at));
-  const IdxFile *one = &files[at[TRAINING_IMAGES]], *two = &files[at[TEST_IMAGES]];
+  if (images != ROLES / 2)
+    return status_set(STATUS_INPUT,
+                      "%d of the 4 files hold images and %d labels; two of each are needed: %s, %s, %s, %s",
+                      images, ROLES - images, roles[0], roles[1], roles[2], roles[3]);
+  const int kind =
+      files[0].magic == IDX_IMAGES ? IMAGES : LABELS; /* the first file comes first in messages */
+  TRY(embedding_digits_find_roles(paths, files, kind, at));
+  TRY(embedding_digits_find_roles(paths, files, LABELS - kind, at));
+  const IdxFile *one = &files[at[IMAGES]], *two = &files[at[IMAGES + TEST]];
   if (one->rows != two->rows || one->columns != two->columns)
     return status_set(STATUS_INPUT, "%s holds images of %d x %d pixels, but %s holds images of %d x %d",
-                      paths[at[TRAINING_IMAGES]], one->rows, one->columns, paths[at[TEST_IMAGES]], two->rows,
+                      paths[at[IMAGES]], one->rows, one->columns, paths[at[IMAGES + TEST]], two->rows,
                       two->columns);
-  TRY(embedding_digits_pair_labels(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
-  return embedding_digits_pair_labels(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
+  TRY(embedding_digits_pair_labels(paths, files, at, training));
+  return embedding_digits_pair_labels(paths, files, at + TEST, test);
 }
