@@ -143,114 +143,69 @@ void linalg_spectral_lanes(int d, int lanes, const double *q, const double *w, d
 
 /* ---- Cholesky factors */
 
-/* A factorisation by panels of TILE_COLUMNS columns. Each panel is written once: what earlier columns
- * subtract from it is summed in registers. `a` is at the first of `count` <= SIMD_DOUBLES lanes. */
-typedef struct {
-  int count;
-  size_t d, stride;
-  double *a;
+/* Computes rows i .. i + height - 1 of column j of L from the columns before it; their sums stay in
+ * registers. */
+enum { FACTOR_ROWS = 8 };
+INLINE void factor_rows(const int height, size_t d, size_t i, size_t j, Real inverse, Real *a) {
+  Real x[FACTOR_ROWS];
+  for (int r = 0; r < height; r++) x[r] = a[(i + (size_t)r) * d + j];
+  for (size_t k = 0; k < j; k++)
+    for (int r = 0; r < height; r++) x[r] -= a[(i + (size_t)r) * d + k] * a[j * d + k];
+  for (int r = 0; r < height; r++) a[(i + (size_t)r) * d + j] = x[r] * inverse;
+}
+
+/* Factors `count` <= SIMD_DOUBLES lanes in own[d, d], where rows that are far apart in `a` share the cache.
+ */
+INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, Real *own, int *jitters) {
+  const Real one = real_of(1);
   /* The replacement for a bad pivot: 2^-52 times the largest diagonal entry, which a sum of that size cannot
    * tell from zero. The entries below it, which should be zero, are set to zero: divided by so small a root,
    * they would grow from column to column. */
-  Real least;
-  Real bad; /* number of bad pivots */
-} Factor;
-
-INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
-
-/* Computes x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, only
- * for m <= r. */
-INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower, size_t i,
-                             size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
-  Real left = {0}, right[TILE_COLUMNS] = {{0}};
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < (lower ? r + 1 : width); m++)
-      matrix_tile_load(f->count, entry(f, i + (size_t)r, j + (size_t)m), &x[r][m]);
-  for (size_t k = 0; k < j; k++) {
-    for (int m = 0; m < width; m++) matrix_tile_load(f->count, entry(f, j + (size_t)m, k), &right[m]);
-    for (int r = 0; r < height; r++) {
-      matrix_tile_load(f->count, entry(f, i + (size_t)r, k), &left);
-      for (int m = 0; m < (lower ? r + 1 : width); m++) x[r][m] -= left * right[m];
-    }
-  }
-}
-
-/* Computes column m, rows from .. height - 1, of a tile whose earlier columns are done; `diagonal` holds the
- * panel's diagonal block of L. */
-INLINE void finish_column(const int from, const int height, const int m,
-                          Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
-                          Real x[TILE_COLUMNS][TILE_COLUMNS]) {
-  for (int r = from; r < height; r++) {
-    for (int k = 0; k < m; k++) x[r][m] -= x[r][k] * diagonal[m][k];
-    x[r][m] *= inverse;
-  }
-}
-
-INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS],
-                            Real *inverse) {
-  const Real one = real_of(1);
-  for (int r = 0; r < TILE_COLUMNS; r++)
-    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = real_of(r == m); /* the identity in unused lanes */
-  subtract_columns(f, width, width, true, j, j, x);
-  for (int m = 0; m < width; m++) {
-    Real pivot = x[m][m];
-    for (int k = 0; k < m; k++) pivot -= x[m][k] * x[m][k];
-    const Mask good = pivot > 0;
-    f->bad += real_choose(good, (Real){0}, one);
-    x[m][m] = real_root(real_choose(good, pivot, f->least));
-    inverse[m] = real_choose(good, one, (Real){0}) / x[m][m];
-    finish_column(m + 1, width, m, x, inverse[m], x);
-  }
-  for (int r = 0; r < width; r++)
-    for (int m = 0; m <= r; m++)
-      matrix_tile_store(f->count, &x[r][m], entry(f, j + (size_t)r, j + (size_t)m));
-}
-
-INLINE void factor_rows(const Factor *f, const int height, const int width, size_t i, size_t j,
-                        Real diagonal[TILE_COLUMNS][TILE_COLUMNS], const Real *inverse) {
-  Real x[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}};
-  subtract_columns(f, height, width, false, i, j, x);
-  for (int m = 0; m < width; m++) finish_column(0, height, m, diagonal, inverse[m], x);
-  for (int r = 0; r < height; r++)
-    for (int m = 0; m < width; m++)
-      matrix_tile_store(f->count, &x[r][m], entry(f, i + (size_t)r, j + (size_t)m));
-}
-
-INLINE void factor_panel(Factor *f, const int width, size_t j) {
-  Real diagonal[TILE_COLUMNS][TILE_COLUMNS], inverse[TILE_COLUMNS];
-  size_t i = j + (size_t)width;
-  factor_diagonal(f, width, j, diagonal, inverse);
-  for (; i + TILE_HEIGHT <= f->d; i += TILE_HEIGHT)
-    factor_rows(f, TILE_HEIGHT, width, i, j, diagonal, inverse);
-  for (; i < f->d; i++) factor_rows(f, 1, width, i, j, diagonal, inverse);
-}
-
-INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jitters) {
-  Factor f = {.count = count, .d = d, .stride = stride, .a = a, .least = real_of(0x1p-1000)};
-  size_t j = 0;
+  Real least = real_of(0x1p-1000), bad = {0};
   for (size_t i = 0; i < d; i++) {
-    Real x = {0};
-    matrix_tile_load(count, entry(&f, i, i), &x);
-    f.least = real_max(0x1p-52 * x, f.least);
+    for (size_t j = 0; j <= i; j++) /* the identity in unused lanes */
+      own[i * d + j] = linalg_load(count, i == j, a + (i * d + j) * stride);
+    least = real_max(0x1p-52 * own[i * d + i], least);
   }
-  for (; j + TILE_COLUMNS <= d; j += TILE_COLUMNS) factor_panel(&f, TILE_COLUMNS, j);
-  for (; j < d; j++) factor_panel(&f, 1, j);
-  for (int n = 0; jitters && n < count; n++) jitters[n] += (int)f.bad[n];
+  for (size_t j = 0, i; j < d; j++) {
+    Real pivot = own[j * d + j];
+    for (size_t k = 0; k < j; k++) pivot -= own[j * d + k] * own[j * d + k];
+    const Mask good = pivot > 0;
+    bad += real_choose(good, (Real){0}, one);
+    own[j * d + j] = real_root(real_choose(good, pivot, least));
+    const Real inverse = real_choose(good, one, (Real){0}) / own[j * d + j];
+    for (i = j + 1; i + FACTOR_ROWS <= d; i += FACTOR_ROWS) factor_rows(FACTOR_ROWS, d, i, j, inverse, own);
+    for (; i + FACTOR_ROWS / 2 <= d; i += FACTOR_ROWS / 2)
+      factor_rows(FACTOR_ROWS / 2, d, i, j, inverse, own);
+    for (; i < d; i++) factor_rows(1, d, i, j, inverse, own);
+  }
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j <= i; j++) matrix_tile_store(count, &own[i * d + j], a + (i * d + j) * stride);
+  for (int n = 0; jitters && n < count; n++) jitters[n] += (int)bad[n];
+}
+
+static void linalg_cholesky_vectors(int d, int count, int lanes, double *a, int *jitters) {
+  enum { FEW = 32 };
+  Real few[FEW * FEW], *own = few;
+  if (d > FEW) own = aligned_alloc(sizeof *own, (size_t)d * (size_t)d * sizeof *own);
+  ASSERT(own);
+  TILE_VECTORS(n, count, factor_lanes, (size_t)d, (size_t)lanes, a + n, own, jitters ? jitters + n : NULL);
+  if (d > FEW) free(own);
 }
 
 /* Goes through LAPACK lane by lane, except for matrices that need jitter. */
 static void linalg_cholesky_each_lane(int d, int lanes, double *a, int *jitters) {
-  const size_t stride = (size_t)lanes;
   double *own;
   const Status status = memory_new((void **)&own, (size_t)d * (size_t)d, sizeof *own);
   ASSERT(status == STATUS_OK);
   for (int n = 0; n < lanes; n++) {
     lanes_copy(d * d, 1, a + n, lanes, own, 1);
     if (!linalg_factor(d, own)) {
-      factor_lanes(1, (size_t)d, stride, a + n, jitters ? jitters + n : NULL);
+      linalg_cholesky_vectors(d, 1, lanes, a + n, jitters ? jitters + n : NULL);
       continue;
     }
-    for (int i = 0; i < d; i++) lanes_copy(i + 1, 1, own + i * d, 1, a + (size_t)(i * d) * stride + n, lanes);
+    for (int i = 0; i < d; i++)
+      lanes_copy(i + 1, 1, own + i * d, 1, a + (size_t)(i * d) * (size_t)lanes + n, lanes);
   }
   free(own);
 }
@@ -259,7 +214,7 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     linalg_cholesky_each_lane(d, lanes, a, jitters);
   else
-    TILE_VECTORS(n, lanes, factor_lanes, (size_t)d, (size_t)lanes, a + n, jitters ? jitters + n : NULL);
+    linalg_cholesky_vectors(d, lanes, lanes, a, jitters);
 }
 
 /* ---- solves and inverses with a factor */

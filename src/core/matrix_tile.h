@@ -12,8 +12,6 @@
 #include <immintrin.h>
 #endif
 
-enum { TILE_HEIGHT = SIMD_DOUBLES == 8 ? 4 : SIMD_DOUBLES == 4 ? 3 : 2, TILE_COLUMNS = 4 };
-
 /* The most rows and columns in a tile of a product, whose sums fill the registers, and the most pivots in a
  * sweep. With sanitizers, which check each entry, clang would take minutes and gigabytes for all sizes of
  * larger tiles. */
@@ -25,7 +23,7 @@ enum {
                  : SIMD_DOUBLES == 4 ? 3
                                      : 2,
   PRODUCT_COLUMNS = SIMD_DOUBLES == 8 ? 5 : 4,
-  SWEEP_PIVOTS = TILE_COLUMNS
+  SWEEP_PIVOTS = 4
 };
 #endif
 
