@@ -2,55 +2,69 @@
 
 #include "core/matrix_tile.h"
 
-/* Where the product goes, at the first of `count` <= SIMD_DOUBLES lanes. */
+/* A product at the first of `count` <= SIMD_DOUBLES lanes, whose entries are `stride` apart: entry (i, k) of
+ * A is at i of_a.row + k of_a.column. */
 typedef struct {
-  size_t rows, columns, stride;
+  size_t rows, columns, depth, stride;
+  const double *a, *b;
+  MatrixOrder of_a, of_b;
   MatrixResult result;
   double *c;
 } Product;
 
 /* Computes rows i .. i + height - 1 and columns j .. j + columns - 1 of the product; if it is symmetric,
  * their mirror image too. */
-INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
-                        size_t j, const Product *to) {
-  Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
-  matrix_tile_clear(height, columns, sum);
-  if (to->result == MATRIX_ADDED)
-    PRODUCT_EACH (r, height)
-      PRODUCT_EACH (m, columns)
-        matrix_tile_load(count, to->c + ((i + (size_t)r) * to->columns + j + (size_t)m) * to->stride,
+INLINE void matrix_tile(const int columns, const int height, int count, const Product *p, size_t i,
+                        size_t j) {
+  Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], x = {0}, y[PRODUCT_COLUMNS];
+  PRODUCT_EACH (m, columns) y[m] = (Real){0};
+  PRODUCT_EACH (r, height)
+    PRODUCT_EACH (m, columns) {
+      sum[r][m] = (Real){0};
+      if (p->result == MATRIX_ADDED)
+        matrix_tile_load(count, p->c + ((i + (size_t)r) * p->columns + j + (size_t)m) * p->stride,
                          &sum[r][m]);
-  matrix_tile_product(count, height, columns, p, i, j, sum);
+    }
+  for (size_t k = 0; k < p->depth; k++) {
+    PRODUCT_EACH (m, columns)
+      matrix_tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
+    PRODUCT_EACH (r, height) {
+      matrix_tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
+      PRODUCT_EACH (m, columns) sum[r][m] += x * y[m];
+    }
+  }
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) {
       const size_t row = i + (size_t)r, column = j + (size_t)m;
-      matrix_tile_store(count, &sum[r][m], to->c + (row * to->columns + column) * to->stride);
-      if (to->result == MATRIX_SYMMETRIC)
-        matrix_tile_store(count, &sum[r][m], to->c + (column * to->columns + row) * to->stride);
+      matrix_tile_store(count, &sum[r][m], p->c + (row * p->columns + column) * p->stride);
+      if (p->result == MATRIX_SYMMETRIC)
+        matrix_tile_store(count, &sum[r][m], p->c + (column * p->columns + row) * p->stride);
     }
 }
 
-INLINE void rows_of_tiles(const int height, int count, const MatrixFactors *p, size_t i, const Product *to) {
-  const size_t end = to->result == MATRIX_SYMMETRIC ? i + (size_t)height : to->columns;
+INLINE void rows_of_tiles(const int height, int count, const Product *p, size_t i) {
+  const size_t end = p->result == MATRIX_SYMMETRIC ? i + (size_t)height : p->columns;
   for (size_t j = 0, columns; j < end; j += columns) {
-    columns = tile_extent(to->columns - j, PRODUCT_COLUMNS);
-    SIMD_CALL(columns, PRODUCT_COLUMNS, matrix_tile, height, count, p, i, j, to);
+    columns = tile_extent(p->columns - j, PRODUCT_COLUMNS);
+    SIMD_CALL(columns, PRODUCT_COLUMNS, matrix_tile, height, count, p, i, j);
   }
 }
 
-INLINE void product(int count, const MatrixFactors *p, const Product *to) {
-  for (size_t i = 0, height; i < to->rows; i += height) {
-    height = tile_extent(to->rows - i, PRODUCT_ROWS);
-    SIMD_CALL(height, PRODUCT_ROWS, rows_of_tiles, count, p, i, to);
+INLINE void product(int count, const Product *p) {
+  for (size_t i = 0, height; i < p->rows; i += height) {
+    height = tile_extent(p->rows - i, PRODUCT_ROWS);
+    SIMD_CALL(height, PRODUCT_ROWS, rows_of_tiles, count, p, i);
   }
 }
 
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c) {
   const size_t stride = (size_t)shape.lanes;
-  const MatrixOrder rows = matrix_tile_order(of_a, stride), columns = matrix_tile_order(of_b, stride);
-  TILE_VECTORS(n, shape.lanes, product, &(MatrixFactors){(size_t)shape.depth, a + n, b + n, rows, columns},
-               &(Product){(size_t)shape.rows, (size_t)shape.columns, stride, result, c + n});
+  const MatrixOrder in_a = {of_a.row * stride, of_a.column * stride},
+                    in_b = {of_b.row * stride, of_b.column * stride};
+  TILE_VECTORS(n, shape.lanes, product,
+               &(Product){(size_t)shape.rows, (size_t)shape.columns, (size_t)shape.depth, stride, a + n,
+                          b + n, in_a, in_b, result, c + n});
 }
 
 /* ---- one matrix for all lanes */

@@ -33,18 +33,6 @@ INLINE __m256i matrix_tile_mask(int count) {
 }
 #endif
 
-/* The factors of a product, at the first of `count` <= SIMD_DOUBLES lanes, with `depth` columns of A and rows
- * of B; entry (i, k) of a factor is at i of.row + k of.column. */
-typedef struct {
-  size_t depth;
-  const double *a, *b;
-  MatrixOrder of_a, of_b;
-} MatrixFactors;
-
-INLINE MatrixOrder matrix_tile_order(MatrixOrder entries, size_t stride) {
-  return (MatrixOrder){entries.row * stride, entries.column * stride};
-}
-
 /* Loads the first `count` lanes and leaves the other lanes of x alone. A whole vector, known at compile time,
  * takes a plain instruction and any other a masked one: a copy of unknown length would be a function call. */
 INLINE void matrix_tile_load(int count, const double *from, Real *x) {
@@ -94,24 +82,3 @@ static inline size_t tile_extent(size_t left, size_t most) {
 
 /* Loops over the rows or columns of a tile, unrolled: only then do its sums stay in registers. */
 #define PRODUCT_EACH(r, extent) SIMD_UNROLL(5) for (int r = 0; r < (extent); r++)
-
-/* Computes sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
-INLINE void matrix_tile_product(int count, const int height, const int columns, const MatrixFactors *p,
-                                size_t i, size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
-  Real x = {0}, y[PRODUCT_COLUMNS];
-  PRODUCT_EACH (m, columns) y[m] = (Real){0};
-  for (size_t k = 0; k < p->depth; k++) {
-    PRODUCT_EACH (m, columns)
-      matrix_tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
-    PRODUCT_EACH (r, height) {
-      matrix_tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
-      PRODUCT_EACH (m, columns) sum[r][m] += x * y[m];
-    }
-  }
-}
-
-/* Computes sum <- 0. */
-INLINE void matrix_tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
-  PRODUCT_EACH (r, height)
-    PRODUCT_EACH (m, columns) sum[r][m] = (Real){0};
-}
