@@ -132,7 +132,7 @@ class Stops(FaultTest):
 
     def test_time_limit(self):
         job = self.begin("--time-limit", "0.5", ranks=2)
-        self.wait_for_progress(job)
+        self.wait_until(job, lambda: os.path.exists(os.path.join(self.out, "study.yaml")))
         time.sleep(0.5)
         self.open_gate()
         status, error = self.end(job)
