@@ -3,6 +3,7 @@
  * already diagonal. */
 #include "core/arena.h"
 #include "model/denoiser/denoiser_isotropic.h"
+#include "model/mixture/mixture_density.h"
 #include "sampler/diagonal.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"

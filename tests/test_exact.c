@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "plane_fixture.h"
 
+#include "model/mixture/mixture_density.h"
 #include "problem/problem_theta.h"
 #include "sampler/exact/envelope.h"
 

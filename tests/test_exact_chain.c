@@ -2,6 +2,7 @@
  * density, and the linear recursion that the chain of a Gaussian follows. */
 #include "core/arena.h"
 #include "mixture_golden.h"
+#include "model/mixture/mixture_density.h"
 
 static const int DIMENSIONS[] = {1, 2, 5};
 enum { DIMENSION_COUNT = 3 };

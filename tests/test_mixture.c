@@ -4,6 +4,7 @@
 #include "mixture_golden.h"
 
 #include "core/linalg.h"
+#include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 
 #include <float.h>

@@ -3,6 +3,7 @@
 
 #include "core/linalg.h"
 #include "model/mixture/em.h"
+#include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/prior.h"
 

@@ -2,6 +2,7 @@
  * mixtures and for Ising models, in closed form. */
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "model/mixture/mixture_density.h"
 #include "sampler/tilted/tilt_end.h"
 #include "sampler_fixture.h"
 

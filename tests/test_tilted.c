@@ -2,6 +2,7 @@
  * posterior. The flow and the reverse process have tests of their own (test_tilt_flow.c,
  * test_tilt_reverse.c). */
 #include "core/arena.h"
+#include "model/mixture/mixture_density.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"

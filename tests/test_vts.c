@@ -5,6 +5,7 @@
 #include "glm_fixture.h"
 
 #include "levels.h"
+#include "model/mixture/mixture_density.h"
 #include "sampler/gradient/vts_ascent.h"
 
 DECLARE_LEVELS(vts_ascend);

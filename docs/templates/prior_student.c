@@ -5,6 +5,7 @@
  */
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "model/mixture/mixture_density.h"
 #include "model/prior/prior.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 #include "metric/metrics.h"
 
 #include "io/io_dataset.h"
+#include "model/mixture/mixture_density.h"
 
 #include <math.h>
 #include <string.h>

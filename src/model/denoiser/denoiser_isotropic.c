@@ -2,6 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/special.h"
+#include "model/mixture/mixture_density.h"
 
 #include <math.h>
 

@@ -7,6 +7,7 @@
 
 #include "core/linalg.h"
 #include "model/mixture/em.h"
+#include "model/mixture/mixture_density.h"
 
 #include <limits.h>
 #include <math.h>

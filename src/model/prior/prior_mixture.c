@@ -6,6 +6,7 @@
  * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
  * symmetric. */
 #include "core/linalg.h"
+#include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/logs_fit.h"
 #include "model/prior/prior.h"

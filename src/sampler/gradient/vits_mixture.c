@@ -3,6 +3,7 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
+#include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 
 #include <float.h>

@@ -13,6 +13,7 @@
  * prior's moments, and the rest of the likelihood is part of the density. So the target is still the
  * posterior itself, and long chains are a reference for other samplers. */
 #include "model/history/irls.h"
+#include "model/mixture/mixture_density.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
 
