@@ -222,6 +222,7 @@ static void test_temporary_name(void) {
   store_abandon(file);
   remove(path);
   store_abandon(NULL);
+  CU_ASSERT_EQUAL(store_finish(NULL, STATUS_FILE), STATUS_FILE);
 }
 
 /* Checks that the first of several writers of a file wins, and that nothing else is left. */

@@ -88,11 +88,11 @@ Status store_create(const char *path, StoreFile **out) {
 }
 
 Status store_finish(StoreFile *file, Status written) {
-  ASSERT(file->temporary);
   if (written != STATUS_OK) {
     store_abandon(file);
     return written;
   }
+  ASSERT(file->temporary);
   Status status = store_check(file, nc_close(file->ncid), "write it");
   if (status == STATUS_OK) status = store_check(file, store_seal(file->temporary), "write it");
   if (status == STATUS_OK)

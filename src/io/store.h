@@ -35,7 +35,7 @@ Status store_path_check(const char *path);
 Status store_create(const char *path, StoreFile **out);
 /* Closes the file, appends a checksum, syncs it, renames it to its final name, syncs the folder, and frees
  * `file`; on failure the temporary file is removed, and `file` is freed all the same. If `written` is not
- * STATUS_OK, abandons the file instead and returns `written`. */
+ * STATUS_OK, abandons the file instead (NULL: it could not be created) and returns `written`. */
 Status store_finish(StoreFile *file, Status written);
 /* Closes a file without finishing it, and frees it: a file being written is removed. NULL is allowed. */
 void store_abandon(StoreFile *file);
