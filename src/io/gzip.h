@@ -21,4 +21,5 @@ Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count);
 /* Reads the next line with its line end, at most size - 1 bytes of it, and terminates it with a NUL. *length
  * is the number of bytes read, 0 at the end of the file. Errors: as gzip_read. */
 Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length);
+/* Closes the file if it is open. */
 void gzip_close(GzipFile *file);

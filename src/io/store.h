@@ -19,8 +19,7 @@ typedef enum {
   STORE_INT64,
   STORE_BYTE,
   STORE_CHAR,
-  STORE_PLAIN /* doubles, neither compressed nor filled: several processes can write them (store_plain_write)
-               */
+  STORE_PLAIN /* doubles that several processes can write (store_plain_write): not compressed, not filled */
 } StoreType;
 
 typedef struct StoreFile StoreFile;

@@ -1,7 +1,7 @@
 /* The ranks of a job. Only this folder calls MPI. */
 #pragma once
 
-#include "core/status.h"
+#include "core/arena.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ void crash_counts_again(void);
 /* Agrees on an outcome: every rank brings its own, and all return that of the lowest rank that failed, with
  * its message. Collective. */
 Status parallel_agree(Status mine);
-/* ALLOCATE_ON_RANKS(arena, pointer, count): ALLOCATE (core/arena.h) on all ranks, which fails on all of them
+/* ALLOCATE_ON_RANKS(arena, pointer, count): ALLOCATE on all ranks, which fails on all of them
  * if one lacks memory: a rank that returned alone would leave the others waiting. Collective. */
 #define ALLOCATE_ON_RANKS(arena, pointer, count)                                                             \
   TRY(parallel_agree(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer))))

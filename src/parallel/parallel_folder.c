@@ -274,6 +274,7 @@ static Status parallel_checkpoint_inspect_folder(const char *directory, const St
                                              : STATUS_OK;
 }
 
+/* Removes the temporary files of killed jobs (io/durable.h). */
 static void parallel_folder_sweep(const char *directory) {
   parallel_folder_walk_all_parts((Walk){.directory = directory, .temporary = true},
                                  parallel_folder_sweep_temporary);

@@ -56,8 +56,9 @@ typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } Check
  * refuses a folder that holds a study (STATUS_FILE). RESUME refuses another configuration and names the key
  * that differs (STATUS_RESUME); an empty or missing folder starts a new study, and shards begin in this mode,
  * too. OVERWRITE removes the study in the folder. Every mode refuses a folder (STATUS_FILE) where something
- * that is not the study's own is in the way: results without a study, links in
- * place of files. `shard` is the number of the shard, negative for the whole study. */
+ * that is not the study's own is in the way: results without a study, links in place of files. Errors of
+ * parallel_folder_check are returned, too. `shard` is the number of the shard, negative for the whole study.
+ */
 Status parallel_checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                                 Lock **lock);
 

@@ -135,7 +135,7 @@ static int *queue_task_of_ticket(const Queue *queue, int line, int64_t ticket) {
   return &queue->line[line].task[queue_group_in_turn(queue) + ticket * queue->groups];
 }
 
-/* Translates the counters of the last trip into the terms of work lines. */
+/* Translates the counters of the last trip into work lines. */
 static void queue_update_known(Queue *queue) {
   for (int l = 0; l < queue->lines; l++) {
     const Line *line = &queue->line[l];

@@ -42,7 +42,8 @@ static const double *reducer_curve_to_put(const Reducer *reducer, int c, int p) 
 }
 
 /* Summarises a curve of a study of estimates, whose means over runs are mean[ESTIMATES_POINTS]:
- * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval; `mean` is sorted. */
+ * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval; the bootstrap samples
+ * in `mean` are sorted in place. */
 static void reducer_summarise_estimate(double *mean, double *out) {
   double *sample = mean + ESTIMATES_FIRST, centre = 0, square = 0;
   int n = 0;

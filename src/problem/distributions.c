@@ -47,9 +47,9 @@ static const PlanarMode cross_modes[] = {
 
 /* Each ray is uniform on a sector of radius 3 and half angle h = arccos 0.95: E r = 2, E r^2 = 9/2, E cos a =
  * sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
-#define RAY_MEAN 1.9665542121639696
-#define RAY_ALONG 0.48441934487039084
-#define RAY_ACROSS 0.14824518574975729
+#define RAY_MEAN 1.9665542121639696 /* 2 sin h / h */
+#define RAY_ALONG 0.48441934487039084 /* 9/2 E cos^2 a - RAY_MEAN^2 */
+#define RAY_ACROSS 0.14824518574975729 /* 9/2 (1 - E cos^2 a) */
 static const PlanarMode ray_modes[] = {{0.25, {RAY_MEAN, 0}, {RAY_ALONG, 0, 0, RAY_ACROSS}},
                                        {0.25, {-RAY_MEAN, 0}, {RAY_ALONG, 0, 0, RAY_ACROSS}},
                                        {0.25, {0, RAY_MEAN}, {RAY_ACROSS, 0, 0, RAY_ALONG}},

@@ -18,7 +18,7 @@ typedef struct {
   bool needs_file; /* problem.file must be given */
   bool per_arm; /* problem.unknown may be per_arm */
   bool arms_of_theta; /* features depend on the theta* of the run */
-  /* REQUIRED. Reads the keys problem.*; makes `theta`, and fills `state`; sets
+  /* REQUIRED. Reads the keys problem.*; makes `theta`, and fills `state`, in self->memory; sets
    * feature_scratch and kept if they are not 0, arms_in_order, and likelihood.noise if problem.noise is auto
    * and the family knows better than 1. self->d is problem.dimension, or as above, and afterwards that of
    * `theta`. */
@@ -124,8 +124,8 @@ static inline RngLanes world_streams(const World *world, RngPurpose purpose) {
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
 void world_destroy(World *world);
 /* Draws theta* again, from the streams of a segment; segment 0 is what world_create draws. Whoever changes
- * world->theta, one per run, for arms that do not depend on it, calls world_theta_changed before the next
- * world_advance. */
+ * world->theta calls world_theta_changed before the next world_advance; arms that are not resampled stay as
+ * they are, so they must not depend on theta*. */
 void world_draw_theta(World *world, uint32_t segment);
 void world_theta_changed(World *world);
 /* Advances to `round` (1-based): draws new arms if they are resampled, and new noise. */

@@ -16,8 +16,9 @@ static inline const double *logged_features(const EventLog *log, int event, int 
 }
 
 /* Fits the rewards of the listed events by ridge regression, theta = (X'X + I)^-1 X'y: theta[models, d], one
- * model for all arms if an event has features for each arm, and one model per arm if it has a context;
- * square[d, d] is scratch. */
+ * model for all arms if an event has features for each arm, and one model per arm if it has a context. A
+ * model is fitted to the rewards that the log has of its arms: in a table those of all events. square[d, d]
+ * is scratch. */
 void problem_logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta);
 /* Returns the reward that such a fit predicts for an arm in an event. */
 double problem_logged_predict(const EventLog *log, const double *theta, int event, int arm);

@@ -39,6 +39,7 @@ Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, 
     const size_t runs = (size_t)(theta.n - task < BLOCK ? theta.n - task : BLOCK);
     SCOPED(World, world, world_destroy);
     TRY(world_create(&past, 0, (uint32_t)task, (int)runs, &world));
+    /* Tasks have theta* for training in place of those that the world drew. */
     lanes_copy(past.d, (int)runs, theta.theta + task, theta.n, world.theta, (int)runs);
     world_theta_changed(&world);
     for (uint32_t round = 1; round <= (uint32_t)observations; round++) {

@@ -29,8 +29,8 @@ typedef struct {
   /* OPTIONAL, in the plane (dimension 2). A mixture of Gaussians; one of weight 0 ends the list. */
   const PlanarMode *planar;
   /* OPTIONAL. A mixture of so many Gaussians of equal weight, with this variance in all directions, in d
-   * dimensions. `means` sets mean[modes, d], and NULL leaves them at 0. No more than ISOTROPIC_COMPONENTS can
-   * do without matrices, for large d. */
+   * dimensions. `means` sets mean[modes, d], which are 0 before; NULL leaves them so. No more than
+   * ISOTROPIC_COMPONENTS can do without matrices, for large d. */
   int modes;
   double variance;
   Status (*means)(int d, double *mean);

@@ -23,7 +23,7 @@ typedef struct {
 Status embedding_read(Arena *memory, const char *path, Embedding *out);
 
 /* Begins an embedding file: writes provenance, theta, features, noise and held_out (theta has the sample
- * last, as in Embedding). The caller adds anything else there is to record and ends with
- * store_finish; `axes`, if not NULL, gets the ids of the dimensions item, arm and dim. */
+ * last, as in Embedding). The caller adds anything else there is to record and ends with store_finish;
+ * `axes`, if not NULL, gets the ids of the dimensions item, arm and dim. */
 Status embedding_create(const char *path, const char *title, const Embedding *embedding, int axes[3],
                         StoreFile **out);
