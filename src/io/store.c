@@ -137,7 +137,10 @@ static Status store_lay_out(StoreFile *file, int id, const char *name, StoreType
   size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes;
   TRY(store_check(file, nc_inq_type(file->ncid, external_types[type], NULL, &bytes),
                   "define the variable '%s'", name));
-  for (int axis = 0; axis < rank; axis++) bytes *= chunk[axis] = lengths[axis];
+  for (int axis = 0; axis < rank; axis++) {
+    chunk[axis] = lengths[axis];
+    bytes *= lengths[axis];
+  }
   const size_t whole = bytes;
   if (whole < COMPRESS_FROM || rank == 0) return STATUS_OK;
   /* A large variable is cut into chunks, which are deflated. A chunk keeps the last axes whole as far as they

@@ -30,7 +30,8 @@ static Status race_run_block(RaceState *state, int policy, int first, int runs, 
   SCOPED(TaskRun, simulation, study_task_run_destroy);
   TRY(study_result_create(race->study, &task, &result));
   TRY(study_task_run_create(race->study, &task, NULL, &simulation));
-  simulation.prior = &race->priors[policy], simulation.result = &result;
+  simulation.prior = &race->priors[policy];
+  simulation.result = &result;
   TRY(race->study->ops->run(&simulation));
   for (int b = 0; b < runs; b++) {
     race_regret_of_policy(state, policy)[first + b] = result.curves[(b + 1) * result.points - 1];

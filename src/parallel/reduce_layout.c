@@ -26,8 +26,8 @@ static const char *reducer_axis_name(const ConfigAxis *axis, char name[AXIS_NAME
 
 /* Defines a variable over settings and further dimensions, and writes its attribute `coordinates`, in which
  * the CF conventions name the auxiliary coordinates: labels of the dimensions, and the swept keys. */
-static Status reducer_define(const Reducer *reducer, const char *variable, StoreType type, int rank,
-                             const int *dimensions, const char *words, const char *units) {
+static Status reducer_define_variable(const Reducer *reducer, const char *variable, StoreType type, int rank,
+                                      const int *dimensions, const char *words, const char *units) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
   const char *names = "setting";
@@ -82,7 +82,7 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
     dimension[count++] = reducer->axis;
     reduce_part_name(curve, part, name);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
-    TRY(reducer_define(reducer, name, type, count, dimension, words, "1"));
+    TRY(reducer_define_variable(reducer, name, type, count, dimension, words, "1"));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
@@ -116,8 +116,8 @@ static Status reducer_define_cells(Reducer *reducer) {
       {"status", "outcome of the run", NULL, STORE_BYTE, 3},
       {"seconds_train", "CPU seconds to fit the policy's priors, over all replicates", "s", STORE_DOUBLE, 2}};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    TRY(reducer_define(reducer, variables[i].name, variables[i].type, variables[i].rank, dimensions,
-                       variables[i].words, variables[i].units));
+    TRY(reducer_define_variable(reducer, variables[i].name, variables[i].type, variables[i].rank, dimensions,
+                                variables[i].words, variables[i].units));
   return store_flags(reducer->file, "status", 3, (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED},
                      "not_run ok failed");
 }
@@ -147,8 +147,8 @@ static Status reducer_put_labels(Reducer *reducer) {
             : store_texts(reducer->file, name, reducer->setting, file->setting_count, axis->texts, words));
   }
   for (int s = 0; s < file->setting_count; s++) flags[s] = problem_is_distributed(file->settings[s]);
-  TRY(reducer_define(reducer, "distributed", STORE_BYTE, 1, &reducer->setting,
-                     "whether the setting's matrices were spread over all ranks", NULL));
+  TRY(reducer_define_variable(reducer, "distributed", STORE_BYTE, 1, &reducer->setting,
+                              "whether the setting's matrices were spread over all ranks", NULL));
   TRY(store_put_part(reducer->file, "distributed", (size_t[]){0}, (size_t[]){(size_t)file->setting_count},
                      flags));
   return store_flags(reducer->file, "distributed", 2, (signed char[]){0, 1}, "one_rank all_ranks");
@@ -193,8 +193,8 @@ static Status reducer_define_estimates(Reducer *reducer) {
   TRY(store_texts(reducer->file, study->ops->axis, reducer->axis, study->curve_count, words,
                   study->ops->axis_long_name));
   for (int i = 0; i < ESTIMATES_COUNT; i++)
-    TRY(reducer_define(reducer, reduce_estimates[i][0], STORE_DOUBLE, 3, dimensions, reduce_estimates[i][1],
-                       "1"));
+    TRY(reducer_define_variable(reducer, reduce_estimates[i][0], STORE_DOUBLE, 3, dimensions,
+                                reduce_estimates[i][1], "1"));
   return store_text_attribute(reducer->file, reduce_estimates[0][0], "ancillary_variables",
                               "value_se value_low value_high effective_sample_size");
 }

@@ -137,11 +137,11 @@ static void config_print_node(FILE *out, const ConfigNode *node) {
 /* Writes the message. A side shows its value or, if it has none, the sweep of that key. */
 static bool config_difference_report(const Comparison *self, const char *path, const ConfigNode *old_node,
                                      const ConfigNode *new_node) {
+  const ConfigNode *const nodes[] = {old_node, new_node};
   snprintf(self->out, self->size, "%s: ", path);
   for (int side = 0; side < 2; side++) {
-    const ConfigNode *node = side == 0 ? old_node : new_node,
-                     *swept =
-                         node ? NULL : config_node_child(config_node_child(self->root[side], "sweep"), path);
+    const ConfigNode *node = nodes[side], *sweep = config_node_child(self->root[side], "sweep");
+    const ConfigNode *swept = node ? NULL : config_node_child(sweep, path);
     char text[256] = "(absent)"; /* config_shown cuts it much shorter */
     FILE *stream = node || swept ? fmemopen(text, sizeof text, "w") : NULL;
     if (stream) {
