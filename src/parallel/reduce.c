@@ -151,31 +151,30 @@ static void reducer_free(Reducer *reducer) {
 
 Status reduce_study(const Study *study, const char *directory, const ReduceOptions *options,
                     ReduceCounts *counts) {
-  SCOPED(Reducer, all, reducer_free);
-  Reducer *reducer = &all;
+  SCOPED(Reducer, reducer, reducer_free);
   char path[4096];
   const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
-  *reducer = (Reducer){.study = study, .directory = directory, .path = path, .options = options};
+  reducer = (Reducer){.study = study, .directory = directory, .path = path, .options = options};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  TRY(parallel_agree(first ? reducer_check_folder(reducer) : STATUS_OK));
-  TRY(finished_open_all(&reducer->memory, reducer->directory, study, &reducer->finished));
-  Status status = arena_new(&reducer->memory, (void **)&reducer->blocks, settings, sizeof *reducer->blocks);
-  if (status == STATUS_OK && first) status = reducer_count_blocks(reducer);
+  TRY(parallel_agree(first ? reducer_check_folder(&reducer) : STATUS_OK));
+  TRY(finished_open_all(&reducer.memory, reducer.directory, study, &reducer.finished));
+  Status status = arena_new(&reducer.memory, (void **)&reducer.blocks, settings, sizeof *reducer.blocks);
+  if (status == STATUS_OK && first) status = reducer_count_blocks(&reducer);
   TRY(parallel_agree(status));
-  parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
-  parallel_broadcast(&reducer->runs, sizeof reducer->runs);
-  const double from = reducer->options->plain_from > 0 ? reducer->options->plain_from : PLAIN_FROM;
-  reducer->plain =
+  parallel_broadcast(reducer.blocks, settings * sizeof *reducer.blocks);
+  parallel_broadcast(&reducer.runs, sizeof reducer.runs);
+  const double from = reducer.options->plain_from > 0 ? reducer.options->plain_from : PLAIN_FROM;
+  reducer.plain =
       study->published > 0 &&
-      8.0 * (double)settings * study->file->policy_count * (double)reducer->runs * study->places >= from;
-  status = parallel_agree(first ? reduce_define(reducer) : STATUS_OK);
-  if (status == STATUS_OK) status = reduce_put_values(reducer);
-  if (first) status = reducer_end_file(reducer, status);
-  const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
-  if (reducer->counts.missing > 0)
-    reducer->counts.damaged += damaged; /* else other records hold the same tasks */
-  *counts = reducer->counts;
+      8.0 * (double)settings * study->file->policy_count * (double)reducer.runs * study->places >= from;
+  status = parallel_agree(first ? reduce_define(&reducer) : STATUS_OK);
+  if (status == STATUS_OK) status = reduce_put_values(&reducer);
+  if (first) status = reducer_end_file(&reducer, status);
+  const int damaged = first ? finished_report_damage(&reducer.finished) : 0;
+  if (reducer.counts.missing > 0)
+    reducer.counts.damaged += damaged; /* else other records hold the same tasks */
+  *counts = reducer.counts;
   return parallel_agree(status);
 }

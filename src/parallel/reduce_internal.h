@@ -22,6 +22,7 @@ typedef struct {
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
   bool plain; /* curves are large: stored uncompressed, by the ranks that read them */
+  /* While values are moved: */
   const char **names; /* [published], of the curves, and so of the variables with their values */
   uint64_t *offsets; /* [published], byte offsets of plain curves in the file */
   int plain_file; /* descriptor of the file on this rank */
