@@ -54,7 +54,8 @@ struct PolicyOps {
    * code fails. If it `weighs`, and probability is not NULL, does the work of policy_weigh. */
   Status (*choose)(Policy *self, const World *world, const History *history, double *probability, int *arm,
                    int64_t *fallbacks);
-  bool weighs, sure; /* sure: each arm is taken with probability 1 */
+  bool weighs;
+  bool sure; /* takes the arms that it chooses with probability 1, so that it need not weigh them */
   /* REQUIRED. Returns the floating-point operations of one round of one run, like the op of a sampler
    * (sampler.h). */
   double (*cost)(const PolicyWork *work);

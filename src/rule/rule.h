@@ -25,7 +25,9 @@ struct Rule {
   const RuleOps *ops;
   Sampler sampler;
   int horizon; /* n, the total number of choices; 0: not known */
-  bool apart; /* arm k of run n has its own posterior: run n K + k of the history, of B K runs */
+  /* Set by the owner: arm k of run n has its own posterior, run n K + k of the history. The history, and the
+   * arrays below, then have B K runs. */
+  bool apart;
   RngKey key;
   uint32_t first_run; /* names the streams; or `runs` and `rounds` do, as in RngLanes */
   const uint32_t *runs, *rounds;
@@ -37,7 +39,7 @@ struct Rule {
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
   int *arm; /* [B]: scratch */
-  double *top; /* [B]: the index of the arms last chosen; with `apart` [B K], that of each arm */
+  double *top; /* [B]: the index of the arms last chosen; with `apart`, that of each arm */
 };
 
 const RuleOps *rule_method(int index); /* of the registry; NULL past the end */
