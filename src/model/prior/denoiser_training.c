@@ -84,6 +84,7 @@ void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, b
   const LaneEvidence *at = &cases->observed;
   double *pick = cases->uniform, *kind = pick + LANES, *common = kind + LANES, *own = common + LANES;
   double *z = cases->normal + vector; /* free once the basis is made from these normals */
+  double *sum = own; /* (1 + q) U' m; free once the spectrum is drawn */
   rng_uniform(rng, (3 + d) * LANES, cases->uniform);
   rng_normal(rng, (d + d * d) * LANES, cases->normal);
   training_case_draw_spectrum(d, own, common, kind, at->eigenvalue);
@@ -96,8 +97,8 @@ void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, b
     for (int i = 0; i < d; i++) z[i * LANES + n] = (double)samples->z[(size_t)place * (size_t)d + (size_t)i];
   }
   training_case_observe(d, at->basis, at->eigenvalue, z, cases->normal, cases->mean, cases->error);
-  for (size_t k = 0; k < vector; k++) own[k] = (1 + at->eigenvalue[k]) * cases->mean[k];
-  linalg_multiply_lanes(d, LANES, at->basis, own, at->vector); /* b = U ((1 + q) U' m) */
+  for (size_t k = 0; k < vector; k++) sum[k] = (1 + at->eigenvalue[k]) * cases->mean[k];
+  linalg_multiply_lanes(d, LANES, at->basis, sum, at->vector); /* b = U (1 + q) U' m */
 }
 
 /* ---- training */

@@ -305,25 +305,27 @@ static int prior_mixture_components(const PriorFit *fit) {
 
 static Status prior_mixture_fit_part(const PriorFit *fit, const FitSource *source, int part, double *out) {
   const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
-  const int d = fit_source_dimension(source), n = source->logs ? 0 : source->samples->n, starts = fit->starts,
-            components = prior_closed_part_components(fit, source, part);
-  const double *theta = source->logs ? NULL : source->samples->theta;
+  const int components = prior_closed_part_components(fit, source, part), starts = fit->starts;
   SCRATCH_ARENA(scratch);
   Mixture fitted;
   int most = components;
   if (components == 0) return STATUS_OK;
-  if (source->logs)
+  if (source->logs) {
     TRY(logs_fit(&scratch, source->logs, components, starts, key, fit->replicate, &fitted, &out[HEAD_NOISE],
                  fit->components == 0 ? out + HEAD : NULL));
-  else if (fit->components > 0)
-    TRY(mixture_fit(&scratch, d, n, theta, components, starts, key, fit->replicate, &fitted));
-  else if (components == mixture_candidate(d, 0))
-    TRY(mixture_try_more(&scratch, d, n, theta, starts, key, fit->replicate, &fitted, out + HEAD,
-                         &out[HEAD_SHARED], &most));
-  else
-    TRY(mixture_try(&scratch, d, n, theta, components, starts, key, fit->replicate, &fitted, out + HEAD,
-                    &out[HEAD_SHARED]));
-  if (source->logs && logs_has_rows(source->logs)) out[HEAD_NOISE] = 0;
+    if (logs_has_rows(source->logs)) out[HEAD_NOISE] = 0;
+  } else {
+    const int d = source->samples->d, n = source->samples->n;
+    const double *theta = source->samples->theta;
+    if (fit->components > 0)
+      TRY(mixture_fit(&scratch, d, n, theta, components, starts, key, fit->replicate, &fitted));
+    else if (components == mixture_candidate(d, 0))
+      TRY(mixture_try_more(&scratch, d, n, theta, starts, key, fit->replicate, &fitted, out + HEAD,
+                           &out[HEAD_SHARED], &most));
+    else
+      TRY(mixture_try(&scratch, d, n, theta, components, starts, key, fit->replicate, &fitted, out + HEAD,
+                      &out[HEAD_SHARED]));
+  }
   out[HEAD_MOST] = most;
   mixture_pack(&fitted, out + BEFORE);
   return STATUS_OK;
