@@ -33,8 +33,9 @@ Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, 
                            : likelihood_has_network(likelihood)  ? &history_form_inputs
                            : plan.arms > 0                       ? &history_form_arms
                                                                  : &history_form_rows;
+  const int blocks = form == &history_form_evidence ? 1 : 0;
   ASSERT(share == 1 || !likelihood_has_network(likelihood));
-  TRY(history_begin(memory, d, runs * share, share, form, form == &history_form_evidence, likelihood, out));
+  TRY(history_begin(memory, d, runs * share, share, form, blocks, likelihood, out));
   out->content->arms = plan.arms;
   return out->ops->reserve(out, 0);
 }
