@@ -9,6 +9,9 @@
 
 #include <Random123/philox.h>
 #include <fcntl.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -48,12 +51,22 @@ static void test_status(void) {
   CU_ASSERT(!aborts(pass_assertion));
 }
 
+/* Returns whether AddressSanitizer would report an access; true without it. */
+static bool is_out_of_bounds(const void *address) {
+#ifdef __SANITIZE_ADDRESS__
+  return __asan_address_is_poisoned(address);
+#else
+  return address != NULL;
+#endif
+}
+
 static void test_memory(void) {
   for (size_t count = 0; count < 200; count += 7) {
     double *block;
     CHECK_OK(memory_new((void **)&block, count, sizeof *block));
     CU_ASSERT_EQUAL((uintptr_t)block % MEMORY_ALIGNMENT, 0);
     for (size_t i = 0; i < count; i++) CU_ASSERT_EQUAL(block[i], 0);
+    if (count % 8 == 0 && count > 0) CU_ASSERT(is_out_of_bounds(block + count));
     free(block);
   }
   void *block = &block;

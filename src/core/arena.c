@@ -10,13 +10,15 @@ typedef struct ArenaBlock {
   _Alignas(MEMORY_ALIGNMENT) struct ArenaBlock *before;
 } ArenaBlock;
 
-/* Allocates `before` bytes, a multiple of the alignment, and after them count zeroed elements. */
+/* Allocates `before` bytes, a multiple of the alignment, and after them count zeroed elements; the block ends
+ * with them, up to the alignment. */
 static Status memory_new_after(size_t before, void **out, size_t count, size_t size) {
   *out = NULL;
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * MEMORY_ALIGNMENT)
     return status_set(STATUS_INTERNAL, "cannot allocate %zu elements of %zu bytes: too large", count, size);
-  const size_t rounded = before + (bytes + MEMORY_ALIGNMENT) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+  size_t rounded = before + (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+  if (rounded == 0) rounded = MEMORY_ALIGNMENT; /* zero elements give a valid pointer too */
   *out = aligned_alloc(MEMORY_ALIGNMENT, rounded);
   if (!*out) return status_set(STATUS_INTERNAL, "out of memory: %zu bytes were requested", bytes);
   memset(*out, 0, rounded);
