@@ -3,6 +3,7 @@
 #include "sampler_fixture.h"
 
 #include "model/denoiser/denoiser_normaliser.h"
+#include "model/history/history_passes.h"
 #include "model/mixture/mixture_density.h"
 
 enum { RUNS = 3, DRAWS = 512 };

@@ -3,6 +3,9 @@
  * registry, but is a policy of studies. */
 #include "sampler/methods.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define NEEDS_CHOICE                                                                                         \
   "sampler auto needs a prior from `thompson train --family auto` or prior.family: auto; no sampler was "    \
   "chosen with this one"

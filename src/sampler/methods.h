@@ -1,11 +1,8 @@
 /* The registry's list: one line for each posterior sampler. `name` is the name in study files; sampler_NAME
- * is the descriptor, defined in the file that the comment names. Includes what the files of samplers need. */
+ * is the descriptor, defined in the file that the comment names. */
 #pragma once
 
-#include "core/lanes.h"
-#include "core/linalg.h"
-#include "io/config/config_rows.h"
-#include "sampler/cost.h"
+#include "sampler/sampler.h"
 
 #define SAMPLER_LIST(ENTRY)                                                                                  \
   ENTRY(ts) /* exact.c */                                                                                    \

@@ -7,7 +7,9 @@
 #include "sampler/stand_in.h"
 
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 static const SamplerOps *const METHODS[] = {
 #define SAMPLER_ENTRY(name) &sampler_##name,

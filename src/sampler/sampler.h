@@ -3,7 +3,7 @@
  * B runs, M draws for each run, N = B M lanes, lane last: theta[d, N], lane n belongs to run n / M. */
 #pragma once
 
-#include "model/history/history_passes.h"
+#include "model/history/history.h"
 #include "model/prior/prior.h"
 #include "sampler/diagonal.h"
 

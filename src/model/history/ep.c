@@ -2,6 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
+#include "model/history/history_passes.h"
 #include "model/mixture/mixture_evidence.h"
 
 #include <stdlib.h>

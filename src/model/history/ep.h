@@ -26,7 +26,7 @@
 #pragma once
 
 #include "core/real.h"
-#include "model/history/history_passes.h"
+#include "model/history/history.h"
 
 #include <stdint.h>
 

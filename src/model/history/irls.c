@@ -2,6 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
+#include "model/history/history_passes.h"
 
 #include <math.h>
 #include <string.h>

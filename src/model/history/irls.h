@@ -26,7 +26,7 @@
  * others; nothing about a lane depends on the others. */
 #pragma once
 
-#include "model/history/history_passes.h"
+#include "model/history/history.h"
 
 #include <stdint.h>
 

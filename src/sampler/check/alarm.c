@@ -5,6 +5,8 @@
 #include "model/prior/prior.h"
 #include "sampler/mixture/mixture_posterior.h"
 
+#include <math.h>
+
 /* M simulated histories; the first of all S = M + 1 is the one that is tested. Lanes last. */
 struct Alarm {
   const Prior *prior;

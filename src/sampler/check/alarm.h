@@ -7,6 +7,7 @@
  * bandit, where they do. */
 #pragma once
 
+#include "core/rng.h"
 #include "model/history/history.h"
 #include "model/prior/prior.h"
 

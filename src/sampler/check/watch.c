@@ -5,6 +5,8 @@
 #include "sampler/check/spread.h"
 #include "sampler/mixture/mixture_posterior.h"
 
+#include <math.h>
+
 struct Watch {
   const Sampler *sampler;
   MixturePosterior *posterior;

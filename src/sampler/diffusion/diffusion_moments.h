@@ -13,6 +13,8 @@
 
 #include "model/prior/prior.h"
 
+#include <stdbool.h>
+
 /* All in the chain's coordinates. */
 typedef struct {
   const Chain *chain;

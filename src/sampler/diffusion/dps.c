@@ -12,7 +12,14 @@
  * then d per stage. */
 #include "sampler/diffusion/dps.h"
 
-#include "sampler/methods.h"
+#include "core/chunk.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "core/special.h"
+#include "io/config/config_rows.h"
+#include "model/history/history_passes.h"
+#include "sampler/cost.h"
+#include "sampler/sampler.h"
 
 #include <float.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/denoiser/denoiser_chain.h"
-#include "model/history/history_passes.h"
+#include "model/history/history.h"
 
 /* What guides the chain of n lanes: the sum of squared residuals sum_l (y_l - phi_l' theta)^2 or, with a
  * likelihood that is not conjugate, the deviance, which is the same for a Gaussian likelihood of variance 1.

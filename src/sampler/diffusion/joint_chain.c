@@ -3,6 +3,7 @@
 
 #include "core/linalg.h"
 #include "core/real.h"
+#include "model/history/history_passes.h"
 #include "sampler/cost.h"
 
 #include <limits.h>

@@ -10,8 +10,12 @@
  * then d per stage, as denoiser_chain_sample does: without observations the two agree bit for bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
+#include "core/chunk.h"
+#include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "sampler/methods.h"
+#include "io/config/config_rows.h"
+#include "sampler/cost.h"
+#include "sampler/sampler.h"
 
 /* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */
 #define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/real.h"
+#include "core/status.h"
 #include "model/history/irls.h"
 
 /* The evidence of n lanes, lane last, in the chain's coordinates of a clean sample, s / sqrt(alpha_bar). */

@@ -26,9 +26,14 @@
  * Random numbers: particle k of draw m uses the stream of draw m P + k, d normals for s_T and for each stage.
  * Choices within a draw use the substream RESAMPLING of draw m: one uniform per resampling, needed or not,
  * and one for the pick. */
+#include "core/chunk.h"
+#include "core/lanes.h"
 #include "core/particles.h"
+#include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
+
+#include <string.h>
 
 enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
 

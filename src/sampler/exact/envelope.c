@@ -2,6 +2,7 @@
 
 #include "core/particles.h"
 #include "core/special.h"
+#include "model/history/history_passes.h"
 
 #include <string.h>
 

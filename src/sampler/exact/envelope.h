@@ -9,7 +9,7 @@
  * are, how many there are and how narrow they are: a bound that is far too high only costs splits. */
 #pragma once
 
-#include "model/history/history_passes.h"
+#include "model/history/history.h"
 #include "model/prior/prior_grid.h"
 
 /* Cells whose prior and likelihood are looked up together; the largest number of cells in an envelope. When

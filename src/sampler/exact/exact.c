@@ -12,6 +12,7 @@
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
+#include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
@@ -49,6 +50,9 @@ static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
   .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
 
 /* ---- any posterior that can be drawn from */
+
+#include <math.h>
+#include <stdio.h>
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 

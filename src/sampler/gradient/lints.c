@@ -7,8 +7,14 @@
  * X'X and X'y are kept here and updated once per new row; a run with fewer rows than before starts over.
  *
  * A draw uses d normals of its stream. */
+#include "core/chunk.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
+
+#include <string.h>
 
 typedef struct {
   Potential potential;

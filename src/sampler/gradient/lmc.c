@@ -16,8 +16,10 @@
  *
  * M draws per run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). Returning the
  * draws uses no further random numbers. */
+#include "core/chunk.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/lmc_step.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 static void lmc_begin(Sampler *sampler, int runs) {
   const Lmc *self = sampler->state;

@@ -3,8 +3,11 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
+#include "model/history/history_passes.h"
 #include "sampler/cost.h"
 #include "sampler/mixture/moments.h"
+
+#include <string.h>
 
 /* Draws from which the mean and covariance of a prior without a closed form are computed. */
 enum { MOMENT_DRAWS = 1024 };

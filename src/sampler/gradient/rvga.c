@@ -16,10 +16,17 @@
  *
  * q starts as the tempered prior of potential.h; if the prior is not Gaussian, as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
+#include "core/chunk.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/quadrature.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
+
+#include <math.h>
+#include <string.h>
 
 enum { NODES = 20 };
 

@@ -19,7 +19,11 @@
  *
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
+#include "core/chunk.h"
+#include "core/lanes.h"
 #include "core/matrix_lanes.h"
+#include "io/config/config_rows.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/vits_mixture.h"
 #include "sampler/methods.h"
 

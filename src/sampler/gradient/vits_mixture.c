@@ -7,6 +7,8 @@
 #include "model/mixture/mixture_fit.h"
 
 #include <float.h>
+#include <math.h>
+#include <string.h>
 
 enum { PRIOR_DRAWS = 1024, FIT_STARTS = 4, PAIRS = 8, DRAWS = 2 * PAIRS, ITERATIONS = 100 };
 

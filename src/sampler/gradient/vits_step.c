@@ -7,6 +7,8 @@
 #include "core/matrix_lanes.h"
 #include "core/real.h"
 
+#include <string.h>
+
 /* How far a mean may be from the start's mean, and how wide a Gaussian may be, in standard deviations of the
  * start: beyond that, a learned score means nothing. */
 static const double GUARD = 100;

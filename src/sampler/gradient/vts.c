@@ -11,8 +11,14 @@
  * The means start as draws from the prior (a single component at the prior's mean), the variances as those of
  * the prior; before the first observation q is fitted to the prior. The streams of the start are
  * (RNG_OBSERVE, run, round 0, component). A draw uses 1 uniform and d normals of its stream. */
+#include "core/chunk.h"
+#include "core/lanes.h"
+#include "io/config/config_rows.h"
+#include "sampler/cost.h"
 #include "sampler/gradient/vts_ascent.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
+
+#include <math.h>
 
 typedef struct {
   Potential potential;

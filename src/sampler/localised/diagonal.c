@@ -5,8 +5,12 @@
  *     C = diag(sum_c r_c v_c / (1 + v_c p)) + sum_c r_c (D_c - D) (D_c - D)',
  *
  * and a draw from it takes d normals, one more per component, and no matrix. */
+#include "sampler/diagonal.h"
+#include "core/chunk.h"
+#include "core/lanes.h"
 #include "model/denoiser/denoiser_localisation.h"
-#include "sampler/methods.h"
+
+#include <string.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {

@@ -10,12 +10,20 @@
  *
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/denoiser_normaliser.h) times the mean
  * of those weights. */
+#include "core/chunk.h"
+#include "core/linalg.h"
 #include "core/reservoir.h"
+#include "io/config/config_rows.h"
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/denoiser/denoiser_normaliser.h"
 #include "model/history/ep.h"
+#include "model/history/history_passes.h"
 #include "model/history/irls.h"
-#include "sampler/methods.h"
+#include "sampler/cost.h"
+#include "sampler/sampler.h"
+
+#include <math.h>
+#include <string.h>
 
 /* ---- rewards that are not Gaussian: Gaussian evidence in their place, by expectation propagation
  * (model/history/ep.h).

@@ -2,6 +2,10 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
+#include "model/history/history_passes.h"
+#include "model/history/likelihood.h"
+
+#include <string.h>
 
 /* Tolerances of modes: those from which expectation propagation starts need not be as accurate as
  * Laplace's. */

@@ -1,12 +1,16 @@
 #include "sampler/mixture/mixture_posterior.h"
 
+#include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/reservoir.h"
+#include "model/history/history_passes.h"
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/mixture/mixture_approximation.h"
 #include "sampler/mixture/moments.h"
 #include "sampler/mixture/sampler_precise.h"
+
+#include <string.h>
 
 enum { CANDIDATES = 8 }; /* `auto`, and the default without options */
 

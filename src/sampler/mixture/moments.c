@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/special.h"
 
+#include <stddef.h>
 #include <string.h>
 
 Status moments_of_prior(const Prior *prior, RngLanes rng, double *mean, double *covariance) {

@@ -10,8 +10,16 @@
  * the next update. The perturbation is never undone, so the cloud is only close to the posterior, and it
  * degenerates if the likelihood is narrow: smc_tempered.c avoids both. If all weights vanish every particle
  * is kept, which counts as a fallback; so does a cloud that is down to a single particle. */
+#include "core/arena.h"
+#include "core/lanes.h"
 #include "core/particles.h"
-#include "sampler/methods.h"
+#include "core/simd.h"
+#include "io/config/config_rows.h"
+#include "model/history/history_passes.h"
+#include "sampler/sampler.h"
+
+#include <math.h>
+#include <string.h>
 
 typedef struct {
   int particles; /* P */

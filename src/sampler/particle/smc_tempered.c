@@ -9,9 +9,15 @@
  * grow with the number of rounds. Each run has its own cloud. The reported effective sample size is that of
  * the last weighting. A path of more than EXPONENTS exponents is cut short, and if no particle has a positive
  * likelihood the cloud stays that of the prior: both count as fallbacks. */
+#include "core/arena.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
 #include "core/particles.h"
 #include "core/real.h"
-#include "sampler/methods.h"
+#include "io/config/config_rows.h"
+#include "model/history/history_passes.h"
+#include "sampler/cost.h"
+#include "sampler/sampler.h"
 
 #include <float.h>
 

@@ -1,7 +1,11 @@
-#include "sampler/methods.h"
+#include "sampler/diagonal.h"
 
+#include "core/lanes.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_reverse.h"
+
+#include <math.h>
+#include <string.h>
 
 /* ---- exact */
 

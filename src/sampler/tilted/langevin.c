@@ -1,6 +1,7 @@
 #include "sampler/tilted/langevin.h"
 
 #include "core/real.h"
+#include "core/special.h"
 #include "sampler/cost.h"
 
 static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;

@@ -12,8 +12,13 @@
  * Lane last. A step uses d normals and one uniform of each stream; the start uses d normals. */
 #pragma once
 
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/status.h"
 #include "io/config/config_rows.h"
 #include "model/history/history.h"
+
+#include <stdbool.h>
 
 /* A prior density: its logarithm[n], up to a constant for each lane, and its gradient score[d, n] at x[d, n].
  * `at` may change x, to bring it within the range of the prior. */

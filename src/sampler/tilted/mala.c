@@ -12,10 +12,18 @@
  * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian with the
  * prior's moments, and the rest of the likelihood is part of the density. So the target is still the
  * posterior itself, and long chains are a reference for other samplers. */
+#include "core/chunk.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "model/history/history_passes.h"
 #include "model/history/irls.h"
 #include "model/mixture/mixture_density.h"
-#include "sampler/methods.h"
+#include "sampler/cost.h"
+#include "sampler/sampler.h"
 #include "sampler/tilted/langevin.h"
+
+#include <math.h>
+#include <string.h>
 
 /* Tolerance of the mode, in standard deviations: it affects only the preconditioner. */
 static const double MODE_TOLERANCE = 1e-3;

@@ -3,6 +3,8 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 
+#include <string.h>
+
 /* Least variance of the clean sample given a state, as in diffusion_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 

@@ -15,6 +15,8 @@
  * If the chain can draw the clean sample exactly, one such draw is the whole process. */
 #pragma once
 
+#include "core/chunk.h"
+#include "model/denoiser/denoiser_chain.h"
 #include "sampler/diffusion/diffusion_moments.h"
 #include "sampler/sampler.h"
 

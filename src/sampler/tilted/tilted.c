@@ -19,9 +19,15 @@
  *
  * The baseline uses the streams of the draws; everything else uses their substreams TILT_NOISE and
  * REVERSE. */
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_reverse.h"
+
+#include <math.h>
+#include <string.h>
 
 typedef enum { BASELINE_MALA, BASELINE_ULA, BASELINE_SMC, BASELINE_EXACT } Baseline;
 
