@@ -170,9 +170,10 @@ static void prior_closed_score(const Prior *prior, int lanes, const double *thet
 }
 
 static void prior_mixture_report(const Prior *prior, FILE *out) {
-  const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
+  const Closed *self = prior->state;
+  const MixtureChoice *choice = &self->choice;
   if (choice->count == 0) {
-    fprintf(out, "%d components\n", prior->mixture->components);
+    fprintf(out, "%d components\n", self->mixture.components);
     return;
   }
   fprintf(out,

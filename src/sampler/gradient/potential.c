@@ -118,7 +118,8 @@ Status potential_whiten(Arena *memory, Potential *potential) {
     potential->start_root[i] = diagonal ? shrink : 0;
     potential->start_inverse[i] = diagonal ? 1 / shrink : 0;
   }
-  potential->prior_precision = precision, potential->prior_information = mean;
+  potential->prior_precision = precision;
+  potential->prior_information = mean;
   return STATUS_OK;
 }
 

@@ -27,9 +27,10 @@ typedef struct {
   RngKey key;
   int *rows; /* [B]: observations of each run that its cloud has absorbed */
   double *cloud; /* [B, d, P] */
-  double
-      *evidence; /* [B, d + d d]: first b, then Lambda that the cloud has absorbed, if rewards are Gaussian */
-  double *now, *origin; /* [d + d d], [d]: the evidence of the history; zeros */
+  /* If rewards are Gaussian: the evidence that each cloud has absorbed, first b and then Lambda, and that of
+   * the history. */
+  double *evidence, *now; /* [B, d + d d], [d + d d] */
+  double *origin; /* [d]: zeros */
   double *moved; /* [d, P] */
   double *weight; /* [P] */
   int *chosen; /* [P] */
