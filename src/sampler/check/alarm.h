@@ -1,10 +1,10 @@
 /* How surprising a history is under a prior: the prior-predictive p-value (Box 1980) of its marginal
- * likelihood under the prior over that under the wide Gaussian of a guard (prior_wide.h), which is its rank
- * among histories that are simulated from the prior at the same features. Both marginal likelihoods are those
- * of mixtures (prior_stand_in), and are approximated if rewards are not Gaussian (mixture_approximation.h);
- * theta is drawn from the prior itself, so that the p-value is uniform under the prior however rough the
- * mixtures and approximations are. It is exact if features do not depend on rewards, and approximate in a
- * bandit, where they do. */
+ * likelihood under the prior over that under the wide Gaussian of a guard (prior_wide_create), which is its
+ * rank among histories that are simulated from the prior at the same features. Both marginal likelihoods are
+ * those of mixtures (prior_stand_in), and are approximated if rewards are not Gaussian
+ * (mixture_approximation.h); theta is drawn from the prior itself, so that the p-value is uniform under the
+ * prior however rough the mixtures and approximations are. It is exact if features do not depend on rewards,
+ * and approximate in a bandit, where they do. */
 #pragma once
 
 #include "core/rng.h"

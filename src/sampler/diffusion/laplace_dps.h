@@ -23,6 +23,8 @@ typedef struct {
   double *half, *congruent; /* [d, d, n]: Lambda Q, Q' Lambda Q of this stage's evidence Lambda */
 } LaplaceEvidence;
 
+/* Creates evidence of up to `capacity` lanes; with `conjugate`, without what only
+ * laplace_dps_glm_product needs. */
 Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, bool conjugate, LaplaceEvidence *out);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
