@@ -146,48 +146,53 @@ void linalg_spectral_lanes(int d, int lanes, const double *q, const double *w, d
 /* Computes rows i .. i + height - 1 of column j of L from the columns before it; their sums stay in
  * registers. */
 enum { FACTOR_ROWS = 8 };
-INLINE void factor_rows(const int height, size_t d, size_t i, size_t j, Real inverse, Real *a) {
+INLINE void factor_rows(const int height, size_t row, size_t i, size_t j, Real inverse, Real *a) {
   Real x[FACTOR_ROWS];
-  for (int r = 0; r < height; r++) x[r] = a[(i + (size_t)r) * d + j];
+  for (int r = 0; r < height; r++) x[r] = a[(i + (size_t)r) * row + j];
   for (size_t k = 0; k < j; k++)
-    for (int r = 0; r < height; r++) x[r] -= a[(i + (size_t)r) * d + k] * a[j * d + k];
-  for (int r = 0; r < height; r++) a[(i + (size_t)r) * d + j] = x[r] * inverse;
+    for (int r = 0; r < height; r++) x[r] -= a[(i + (size_t)r) * row + k] * a[j * row + k];
+  for (int r = 0; r < height; r++) a[(i + (size_t)r) * row + j] = x[r] * inverse;
 }
 
-/* Factors `count` <= SIMD_DOUBLES lanes in own[d, d], where rows that are far apart in `a` share the cache.
- */
+/* Returns how far rows are apart in the matrix that is factored: an odd number of vectors, since rows that
+ * are a multiple of 4 kB apart would push each other out of the cache. */
+INLINE size_t factor_row(size_t d) { return d | 1; }
+
+/* Factors `count` <= SIMD_DOUBLES lanes in own[d, factor_row], where rows that are far apart in `a` share the
+ * cache. */
 INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, Real *own, int *jitters) {
   const Real one = real_of(1);
+  const size_t row = factor_row(d);
   /* The replacement for a bad pivot: 2^-52 times the largest diagonal entry, which a sum of that size cannot
    * tell from zero. The entries below it, which should be zero, are set to zero: divided by so small a root,
    * they would grow from column to column. */
   Real least = real_of(0x1p-1000), bad = {0};
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j <= i; j++) /* the identity in unused lanes */
-      own[i * d + j] = linalg_load(count, i == j, a + (i * d + j) * stride);
-    least = real_max(0x1p-52 * own[i * d + i], least);
+      own[i * row + j] = linalg_load(count, i == j, a + (i * d + j) * stride);
+    least = real_max(0x1p-52 * own[i * row + i], least);
   }
   for (size_t j = 0, i; j < d; j++) {
-    Real pivot = own[j * d + j];
-    for (size_t k = 0; k < j; k++) pivot -= own[j * d + k] * own[j * d + k];
+    Real pivot = own[j * row + j];
+    for (size_t k = 0; k < j; k++) pivot -= own[j * row + k] * own[j * row + k];
     const Mask good = pivot > 0;
     bad += real_choose(good, (Real){0}, one);
-    own[j * d + j] = real_root(real_choose(good, pivot, least));
-    const Real inverse = real_choose(good, one, (Real){0}) / own[j * d + j];
-    for (i = j + 1; i + FACTOR_ROWS <= d; i += FACTOR_ROWS) factor_rows(FACTOR_ROWS, d, i, j, inverse, own);
+    own[j * row + j] = real_root(real_choose(good, pivot, least));
+    const Real inverse = real_choose(good, one, (Real){0}) / own[j * row + j];
+    for (i = j + 1; i + FACTOR_ROWS <= d; i += FACTOR_ROWS) factor_rows(FACTOR_ROWS, row, i, j, inverse, own);
     for (; i + FACTOR_ROWS / 2 <= d; i += FACTOR_ROWS / 2)
-      factor_rows(FACTOR_ROWS / 2, d, i, j, inverse, own);
-    for (; i < d; i++) factor_rows(1, d, i, j, inverse, own);
+      factor_rows(FACTOR_ROWS / 2, row, i, j, inverse, own);
+    for (; i < d; i++) factor_rows(1, row, i, j, inverse, own);
   }
   for (size_t i = 0; i < d; i++)
-    for (size_t j = 0; j <= i; j++) matrix_tile_store(count, &own[i * d + j], a + (i * d + j) * stride);
+    for (size_t j = 0; j <= i; j++) matrix_tile_store(count, &own[i * row + j], a + (i * d + j) * stride);
   for (int n = 0; jitters && n < count; n++) jitters[n] += (int)bad[n];
 }
 
 static void linalg_cholesky_vectors(int d, int count, int lanes, double *a, int *jitters) {
   enum { FEW = 32 };
-  Real few[FEW * FEW], *own = few;
-  if (d > FEW) own = aligned_alloc(sizeof *own, (size_t)d * (size_t)d * sizeof *own);
+  Real few[FEW * (FEW + 1)], *own = few;
+  if (d > FEW) own = aligned_alloc(sizeof *own, (size_t)d * factor_row((size_t)d) * sizeof *own);
   ASSERT(own);
   TILE_VECTORS(n, count, factor_lanes, (size_t)d, (size_t)lanes, a + n, own, jitters ? jitters + n : NULL);
   if (d > FEW) free(own);
