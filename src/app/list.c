@@ -1,5 +1,7 @@
 /* thompson list: the registries, and the keys of a study file. */
 #include "app/app.h"
+#include "model/prior/prior.h"
+#include "policy/policy.h"
 #include "rule/rule.h"
 #include "study/keys.h"
 

@@ -1,6 +1,7 @@
 /* thompson: posterior sampling for contextual bandits. The verbs, and where errors are printed. */
 #include "app/app.h"
 #include "core/linalg.h"
+#include "io/config/config.h"
 #include "io/provenance.h"
 
 #include <ctype.h>

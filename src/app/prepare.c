@@ -3,6 +3,8 @@
  * stdout. */
 #include "app/app.h"
 #include "io/config/config_rows.h"
+#include "io/digest.h"
+#include "io/io_dataset.h"
 #include "io/ownership.h"
 #include "problem/embedding/embedding_classifier.h"
 #include "problem/embedding/embedding_factorisation.h"

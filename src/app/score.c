@@ -2,6 +2,7 @@
 #include "study/score.h"
 #include "app/app.h"
 #include "app/app_score_files.h"
+#include "io/io_dataset.h"
 
 static struct {
   const char *problem, *export, *draws, *reference;

@@ -1,6 +1,7 @@
 /* thompson verify: read every file that the program has put into the folder, run random tasks again, and
  * compare every byte with what the folder holds. */
 #include "app/app.h"
+#include "io/store.h"
 #include "parallel/finished.h"
 
 #include <dirent.h>
