@@ -241,7 +241,7 @@ Status bench_throughput_measure(const Study *study, int setting, int policy, con
   if (config_int(study->file->settings[setting], "problem.rounds") < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
   TRY(study_task_run_create(study, &c.task, directory, &run));
-  c.counted.prior = run.own_prior;
+  c.counted.prior = *run.prior;
   run.prior = &c.counted.prior;
   const Problem *problem = run.problem;
   *out = (Throughput){.d = problem->d,
