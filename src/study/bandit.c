@@ -71,14 +71,16 @@ typedef struct {
   double aside; /* CPU seconds spent on measurements only */
 } Block;
 
-/* Draws theta* of the runs after `segment` changes of it, if the task has its own prior from that. */
+/* Draws theta* of the runs after `segment` changes of it: from the task's own prior if it has one. */
 static void study_bandit_draw_theta(const TaskRun *run, uint32_t segment, World *world) {
   const Task *task = run->task;
   RngLanes rng = rng_lanes(rng_key(run->study->seed, RNG_TUNE), task->first_run, task->runs, 1, segment);
-  if (task->world)
+  if (task->world) {
+    ASSERT(!run->problem->per_arm && !run->problem->ops->arms_of_theta);
     task->world->ops->sample(task->world, &rng, world->theta);
-  else
+  } else {
     world_draw_theta(world, segment);
+  }
   world_theta_changed(world);
 }
 
