@@ -7,7 +7,8 @@
 
 enum { SETS = 4 /* of M exact draws, per history */ };
 
-/* What is measured for a history; ranks in (0, 1) are those of theta* among the draws, then exact ones. */
+/* What is measured for a history: a distance, in the order of study_score_compare_with_floor; likewise the
+ * error of mode weights; and the ranks of theta* among the draws, and then among exact ones, in (0, 1). */
 enum {
   DISTANCE,
   FLOOR,
@@ -20,8 +21,11 @@ enum {
   MEASURED = RANK_EXACT + SCORE_RANKS
 };
 
-const char *const score_mean_names[SCORE_MEANS] = {"distance", "floor", "ratio", "mode_weight_error",
-                                                   "mode_weight_floor"};
+const char *const score_mean_names[SCORE_MEANS] = {[SCORE_DISTANCE] = "distance",
+                                                   [SCORE_FLOOR] = "floor",
+                                                   [SCORE_RATIO] = "ratio",
+                                                   [SCORE_MODE_ERROR] = "mode_weight_error",
+                                                   [SCORE_MODE_FLOOR] = "mode_weight_floor"};
 const char *const score_rank_names[SCORE_RANKS] = {"rank", "rank_norm", "rank_log_likelihood"};
 
 /* What is needed to measure a history. */
