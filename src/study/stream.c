@@ -33,7 +33,6 @@ static int study_stream_world_of_bandit(const Streams *self, int bandit) {
 static Status study_stream_play_stretch(Streams *self, int first, int count, const Prior *prior,
                                         Online *learner, double *regret) {
   SCRATCH_ARENA(memory);
-  SCOPED(Play, now, study_play_destroy);
   const double discount = policy_discount(self->run->policy->options);
   const int base = learner ? learner->logs.tasks : 0;
   const Task bandits = {.policy = self->run->task->policy,
@@ -43,19 +42,20 @@ static Status study_stream_play_stretch(Streams *self, int first, int count, con
   TaskRun run = *self->run;
   run.task = &bandits, run.prior = prior;
   run.problem = self->problem[study_stream_world_of_bandit(self, first)];
-  int64_t *own; /* [count], fallbacks */
+  SCOPED(Play, now, study_play_destroy);
+  int64_t *fallbacks; /* [count] */
   double *x; /* [d] */
-  ALLOCATE(&memory, own, count);
+  ALLOCATE(&memory, fallbacks, count);
   ALLOCATE(&memory, x, run.problem->d);
   TRY(study_play_create(&memory, &run, false, &now));
   memset(regret, 0, (size_t)count * sizeof *regret);
   for (int k = 1; k <= run.problem->rounds; k++) {
     world_advance(&now.world, (uint32_t)k);
-    TRY(policy_choose(&now.policy, &now.world, &now.history, now.arm, own));
+    TRY(policy_choose(&now.policy, &now.world, &now.history, now.arm, fallbacks));
     world_play(&now.world, now.arm, now.phi, now.reward, now.regret);
     if (discount < 1) history_discount(&now.history, discount);
     history_record(&now.history, now.arm, now.phi, now.reward);
-    policy_observe(&now.policy, &now.history, own);
+    policy_observe(&now.policy, &now.history, fallbacks);
     for (int b = 0; b < count; b++) regret[b] += now.regret[b];
     for (int b = 0; b < count && learner; b++) { /* the bandits are its tasks from `base` on */
       for (int i = 0; i < learner->logs.d; i++) x[i] = now.phi[i * count + b];
@@ -65,7 +65,7 @@ static Status study_stream_play_stretch(Streams *self, int first, int count, con
       return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", first + 1, self->tasks);
   }
   self->done += count;
-  for (int b = 0; b < count; b++) *self->fallbacks += own[b];
+  for (int b = 0; b < count; b++) *self->fallbacks += fallbacks[b];
   return STATUS_OK;
 }
 
@@ -134,7 +134,7 @@ static Status study_stream_play_learning(Streams *self, double *regret) {
     const Mixture *learned = &learner.now;
     Prior prior;
     count = study_stream_stretch_length(self, j, self->every);
-    if (single) { /* with the moments of the mixture */
+    if (single) { /* a single Gaussian, with the moments of the mixture */
       TRY(mixture_create(&scratch, d, 1, &one));
       one.weight[0] = 1;
       mixture_moments(learned, one.mean, one.covariance);
