@@ -39,7 +39,7 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
   for (int b = 0; b < runs; b++) {
     if (feedback->uniform[b] < feedback->drop) {
       slot->arm[b] = -1;
-      for (int i = 0; i <= feedback->d; i++) slot->phi[i * runs + b] = 0;
+      for (int i = 0; i <= feedback->d; i++) slot->phi[i * runs + b] = 0; /* the last is y */
     }
     const int place = feedback->geometric ? (int)(feedback->uniform[runs + b] * (delay + 1))
                                           : (k - 1) % (delay > 0 ? delay : 1);
@@ -47,7 +47,7 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
     const FeedbackSlot mine = *slot, other = feedback->waiting[place]; /* they swap what run b has in them */
     const int swapped = mine.arm[b];
     mine.arm[b] = other.arm[b], other.arm[b] = swapped;
-    for (int i = 0; i <= feedback->d; i++) {
+    for (int i = 0; i <= feedback->d; i++) { /* the last is y */
       const double x = mine.phi[i * runs + b];
       mine.phi[i * runs + b] = other.phi[i * runs + b], other.phi[i * runs + b] = x;
     }

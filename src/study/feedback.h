@@ -13,7 +13,7 @@
 /* What B runs learn at a time: arm[B], phi[d, B] and y[B]; if nothing, the arm is negative, the rest 0. */
 typedef struct {
   int *arm;
-  double *phi, *y; /* y follows phi */
+  double *phi, *y; /* side by side: y is row d of phi */
 } FeedbackSlot;
 
 typedef struct {
