@@ -72,9 +72,9 @@ enum { SEGMENTS = 64 /* segments between draws, for log_concavity */ };
 enum { OF_SAMPLER, OF_REFERENCE, OF_FLOOR, SETS };
 static const RngPurpose purposes[SETS] = {RNG_AGENT, RNG_EXACT, RNG_FLOOR};
 
-/* n draws of every run from the streams of their purpose; NULL: they are not needed. */
+/* n draws of every run from the streams of their purpose. */
 typedef struct {
-  double *theta; /* [d, B n] */
+  double *theta; /* [d, B n]; NULL: they are not needed */
   Cloud run; /* those of one run */
 } Draws;
 
@@ -152,7 +152,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
     Draws *draws = &block->sets[s];
     draws->run.n = s == OF_SAMPLER ? m : r;
     const size_t n = (size_t)draws->run.n;
-    if (needed[s] & ~block->needs) continue;
+    if (needed[s] && !(block->needs & needed[s])) continue;
     ALLOCATE(memory, draws->theta, d * n * runs);
     ALLOCATE(memory, draws->run.theta, d * n);
     ALLOCATE(memory, draws->run.mean, d);

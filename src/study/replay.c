@@ -31,7 +31,7 @@ enum {
   W_R, /* w r */
   PREDICTED, /* the term of dr */
   SAME, /* 1: the learning policy chooses the same arm */
-  SAME_R, /* then r */
+  SAME_R, /* r of these events */
   TERMS
 };
 
