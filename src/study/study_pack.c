@@ -137,8 +137,11 @@ void study_pack_destroy(Pack *pack) {
 /* Adds x[n], but for what is NaN because a history is shorter than others. */
 static void study_pack_digest_reals(Digest *digest, size_t n, const double *x) {
   char text[32];
-  for (size_t i = 0; i < n; i++)
-    if (!isnan(x[i])) digest_add(digest, text, (size_t)snprintf(text, sizeof text, "%.6e\n", x[i]));
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(x[i])) continue;
+    const int length = snprintf(text, sizeof text, "%.6e\n", x[i]);
+    digest_add(digest, text, (size_t)length);
+  }
 }
 
 Status study_pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
