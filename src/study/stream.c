@@ -192,12 +192,12 @@ static Status study_stream_run(const TaskRun *run) {
   self.run = run;
   TRY(study_streams_create(&memory, &self));
   const Prior *const fixed[WORLDS] = {run->prior, run->prior};
+  const bool learns = study_work(run->study, task).learns;
   for (int b = 0; b < task->runs; b++) {
     double *own = study_result_values(result, 0, b), *beside = study_result_values(result, 1, b);
     const double start = clock_cpu();
     self.stream = task->first_run + (uint32_t)b, self.fallbacks = &result->fallbacks[b];
-    TRY(study_work(run->study, task).learns ? study_stream_play_learning(&self, own)
-                                            : study_stream_play_fixed(&self, fixed, own));
+    TRY(learns ? study_stream_play_learning(&self, own) : study_stream_play_fixed(&self, fixed, own));
     result->seconds[b] = clock_cpu() - start;
     TRY(study_stream_play_fixed(&self, self.known, beside));
   }
