@@ -67,7 +67,8 @@ Status study_planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *o
  * density at the cell (from, from), and density[stride] is one row further. */
 static void study_planar_mean_sum_cells(const Axis axis[2], double precision, const double middle[2],
                                         const double *density, int stride, double mean[2]) {
-  double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0}; /* from `middle`, and its likelihood */
+  double away[2][SIDE], weight[2][SIDE]; /* how far a centre is from `middle`, and its likelihood */
+  double total = 0, sum[2] = {0};
   int cells[2];
   for (int a = 0; a < 2; a++) {
     cells[a] = axis[a].to - axis[a].from;
