@@ -240,12 +240,13 @@ static void print_setting(const Study *study, int setting, double *const columns
   const bool few = study->points <= TABLE_POINTS;
   const int points = ops->points(config), first = few ? 0 : points - 1, widest = app_label_width(file);
   printf("\n%s: %s ", file->setting_labels[setting], study->curves[0]->long_name);
-  if (few)
+  if (few) {
     printf("by %s\n  %-*s", ops->axis, widest, "policy");
-  else
+    for (int i = 0; i < points; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
+  } else {
     printf("at %s %g\n  %-*s %10s %8s   %12s %8s", ops->axis, study_axis_value(ops, config, first), widest,
            "policy", "mean", "se", "difference", "se");
-  for (int i = 0; i < points && few; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
+  }
   printf(" %6s\n", "runs");
   for (int p = 0; p < file->policy_count; p++) {
     const size_t row = (size_t)(setting * file->policy_count + p) * (size_t)study->places,
