@@ -295,7 +295,8 @@ static bool app_mean_is_outside(double mean, double se, double least, double mos
   return mean - WATCH_ERRORS * se > most || mean + WATCH_ERRORS * se < least;
 }
 
-/* Prints in which settings the draws of policies are not where the posterior is (sampler/check/watch.h). */
+/* Prints in which settings the draws of policies are not where the posterior is, judged by the offset and
+ * spread of every run (sampler/check/watch.h). */
 static Status print_watched(StoreFile *file, const Study *study) {
   enum { FEWEST = 8 /* runs needed for a standard error */ };
   SCRATCH_ARENA(scratch);

@@ -231,7 +231,8 @@ static void print_options(const char *indent, const ConfigKey *keys) {
            key->fallback ? key->fallback : "");
 }
 
-/* Prints a family with its options. Every sampler is also a policy; of those only the name appears. */
+/* Prints a family with its options. Every sampler is also a policy; in the list of policies only its name
+ * appears. */
 static void print_family(int family) {
   const bool policies = families[family].entry == list_policy_entry;
   Entry entry;

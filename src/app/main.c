@@ -1,4 +1,5 @@
-/* thompson: posterior sampling for contextual bandits. The verbs, and where errors are printed. */
+/* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
+ * printed. */
 #include "app/app.h"
 #include "core/linalg.h"
 #include "io/config/config.h"
@@ -157,7 +158,8 @@ static Status call_verb(int argc, char **argv) {
   return app_end_parallel(parallel_agree(status));
 }
 
-/* Refuses resource limits so low that libraries would hang, crash, or end the process on their own. */
+/* Refuses resource limits so low that libraries would hang, crash, or end the process without a message of
+ * ours. */
 static Status main_check_ulimits(void) {
   static const struct {
     int which;

@@ -220,7 +220,8 @@ static const ConfigKey prepare_mnist_keys[] = {
      .words = "unit none"},
     {.name = NULL}};
 
-/* All data from the images to the file. Rows are digits, first those of the training set, then the others. */
+/* All data from the images to the file. Rows are the digits of the training set, then the digits of the test
+ * set. */
 typedef struct {
   Arena *memory;
   Digits training, test;

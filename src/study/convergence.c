@@ -128,7 +128,8 @@ typedef struct {
   int waiting; /* runs that have not reached the target yet */
 } Block;
 
-/* Learns the target: every arm once, without noise, gives A and A mu*; the evidence is without the prior. */
+/* Learns the target: observing every arm once, without noise, gives A and A mu*. The evidence is this without
+ * the prior's part of A. */
 static void study_learn_target(Block *block) {
   const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs,
                size = sizeof(double);
@@ -211,7 +212,8 @@ static void study_average_chain(size_t d, size_t runs, double count, const doubl
     }
 }
 
-/* Returns the next step whose divergence is stored: all at first, about 20 per factor of ten, the last. */
+/* Returns the next step whose divergence is stored: every step at first, then about 20 per factor of ten,
+ * then the last. */
 static int64_t study_next_stored_step(int64_t k, int64_t last) {
   const double factor = 1.12;
   int64_t next = (int64_t)((double)k * factor);

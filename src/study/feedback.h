@@ -10,7 +10,8 @@
 
 #include "problem/problem.h"
 
-/* What B runs learn at a time: arm[B], phi[d, B] and y[B]; if nothing, the arm is negative, the rest 0. */
+/* What B runs learn at a time: arm[B], phi[d, B] and y[B]. If nothing arrives for a run, its arm is negative
+ * and the rest is 0. */
 typedef struct {
   int *arm;
   double *phi, *y; /* side by side: y is row d of phi */

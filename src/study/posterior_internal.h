@@ -1,4 +1,5 @@
-/* Internal to the posterior study: shared by ordinary settings (posterior.c) and large ones. */
+/* Internal to the posterior study: shared by its ordinary settings (posterior.c) and its large ones
+ * (posterior_large.c). */
 #pragma once
 
 #include "metric/metrics.h"

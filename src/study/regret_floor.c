@@ -39,7 +39,8 @@ typedef struct {
   int from, to;
 } Axis;
 
-/* Fills density[side, side] with the prior's density at the centres of cells, over the largest there. */
+/* Fills density[side, side] with the prior's density at the centres of cells, divided by the largest value
+ * there. */
 static void study_planar_mean_fill_density(const Prior *prior, int side, const double low[2],
                                            const double step[2], double *density) {
   double top = -INFINITY;

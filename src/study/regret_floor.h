@@ -7,7 +7,8 @@
 
 #include "study/study.h"
 
-/* For the mean of a density in the plane after observations of the same precision in all directions. */
+/* For the posterior mean of a density in the plane after observations of the same precision in all
+ * directions. */
 typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
   double low[2], step[2]; /* the box that holds samples of the prior: lower corner, sides of a cell */
@@ -38,7 +39,8 @@ typedef struct {
 /* Returns STATUS_INPUT with a sentence if there is no such bound. */
 Status regret_floor_check(const Problem *problem);
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out);
-/* Returns the operations of a round of one run, the mean over `rounds` rounds, as for a sampler. */
+/* Returns the cost of a round of one run, the mean over `rounds` rounds, in floating-point operations as for
+ * a sampler (sampler.h). */
 double regret_floor_cost(const Problem *problem, double rounds);
 /* Computes the oracle's regret[B] in the current round of the world, after which the oracle learns. */
 void regret_floor_play(RegretFloor *self, const World *world, double *regret);

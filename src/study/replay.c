@@ -96,7 +96,8 @@ static Status study_replay_tick(const Block *block, int k) {
   return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
 }
 
-/* Learns from the current events, number k of each run whose arm[B] is not negative; may be stopped. */
+/* Learns from the current events, number k of each run, except in runs whose arm[B] is negative; stops if the
+ * tick says so. */
 static Status study_replay_learn(Block *block, int k) {
   Play *play = block->play;
   const int runs = play->world.runs, d = block->log->d;

@@ -149,14 +149,16 @@ int study_task_index(const Study *study, int setting, int policy, int block);
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
-/* Returns word `index` of the key runs.of, a curve of any study or its paired difference; NULL ends. */
+/* Returns word number `index` of the key runs.of: the curves of all kinds of studies and their paired
+ * differences; NULL after the last. */
 const char *study_target_name(int index);
 /* Writes the name of the target, such as "regret_diff". */
 void study_target(const Study *study, size_t size, char *out);
 /* Writes the references of the methods of the study's policies: "ts: Thompson 1933; ...". */
 Status study_references(Arena *memory, const Study *study, const char **out);
 
-/* Returns word `index` of the key metrics, which asks for curves of any kind of study; NULL ends. */
+/* Returns word number `index` of the key metrics, which ask for curves of all kinds of studies; NULL after
+ * the last. */
 const char *study_metric_name(int index);
 /* Returns word number `index` of the key estimators likewise. */
 const char *study_estimator_name(int index);
@@ -205,7 +207,8 @@ Status study_result_fail(const Study *study, const char *message, TaskResult *re
 
 /* Returns whether a task belongs to a large setting. */
 bool study_task_is_large(const Study *study, const Task *task);
-/* Runs `count` tasks that run_large can run together, like study_run_task. Collective over large's ranks. */
+/* Runs `count` tasks that run_large can run together, like study_run_task. Collective over the ranks of
+ * `large`. */
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                        TaskResult *results);
 

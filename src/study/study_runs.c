@@ -8,7 +8,8 @@ static const double MOST_GROWTH = 4, LEAST_GROWTH = 1.1;
 static int64_t runs_least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t runs_ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Lists the blocks of each replicate's part or, if the number of runs is adaptive, of a single part. */
+/* Lists the blocks: a fixed number of runs has a part for each replicate, an adaptive one a single part,
+ * whose blocks take the replicates in turn. */
 int64_t study_runs_list(const Runs *runs, RunsBlock *out) {
   const int parts = runs->adaptive ? 1 : runs->replicates;
   int64_t count = 0;

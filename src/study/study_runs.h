@@ -35,7 +35,8 @@ uint32_t study_runs_replicate(const Runs *runs, int64_t run);
 /* Returns the number of runs in the first blocks. */
 int64_t study_runs_in_blocks(const Runs *runs, int blocks);
 
-/* Returns the number of blocks in the first wave: if adaptive, enough for all replicates and `least` runs. */
+/* Returns the number of blocks in the first wave: enough for every replicate and `least` runs; all of them
+ * when not adaptive. */
 int study_runs_first_wave(const Runs *runs);
 /* Returns the number of blocks after the next wave, if `blocks` gave this standard error (the largest over
  * policies); `blocks` itself if that is enough, there are no more, or there is no standard error (NaN). A
