@@ -276,6 +276,10 @@ class CommandLine(program.ProgramTest):
         self.fail_with(3, "ts", "sample", *prior, *data, "--sampler", "ts")
         self.write("history.csv", "x1,x2,x3,y\n1,0,1,1\n")
         self.fail_with(3, "3 dimensions", "sample", *prior, *data, "--sampler", "mixts")
+        self.write("history.csv", "x1,x2,y\n" + 8000 * "1,0,1\n" + "1,0,7\n")     # vts would take half a minute to learn from the others
+        start = time.monotonic()
+        self.fail_with(3, "observation 8001 is 7", "sample", *prior, *data, "--sampler", "vts", "--likelihood", "logistic")
+        self.assertLess(time.monotonic() - start, 10)
         self.assertFalse(os.path.exists(self.path("draws.nc")))
 
 

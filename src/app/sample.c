@@ -86,13 +86,16 @@ static Status app_sample_observe(int d, History *history, Sampler *sampler, Find
   if (observations.rows > 0 && observations.d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments.data,
                       observations.d, arguments.prior, d);
+  /* All of them, before the sampler spends its time on the first. */
+  for (int row = 0; row < observations.rows; row++)
+    if (!likelihood->ops->admits(observations.rewards[row]))
+      return status_set(STATUS_INPUT,
+                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
+                        arguments.data, row + 1, observations.rewards[row], likelihood->ops->name,
+                        likelihood->ops->rewards);
   for (int row = 0; row < observations.rows; row++) {
     const double *reward = observations.rewards + row, u = 0;
     double deviance;
-    if (!likelihood->ops->admits(*reward))
-      return status_set(STATUS_INPUT,
-                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
-                        arguments.data, row + 1, *reward, likelihood->ops->name, likelihood->ops->rewards);
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d, reward);
     sampler_observe(sampler, history, &findings->fallbacks);
     /* The largest log p(y | u) is the log likelihood at any u, plus half of the deviance there. */
