@@ -8,6 +8,7 @@
 #include "model/denoiser/denoiser_network.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/denoiser_training.h"
+#include "model/prior/families.h"
 #include "model/prior/prior.h"
 
 #include <unistd.h>

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "model/denoiser/denoiser_chain.h"
 #include "model/network/network_kernel.h"
+#include "model/prior/families.h"
 #include "model/prior/training.h"
 
 #include <stdint.h>

@@ -5,6 +5,7 @@
 #include "core/core_tick.h"
 #include "core/linalg.h"
 #include "core/rng.h"
+#include "model/history/likelihoods.h"
 #include "model/logs/em_logs.h"
 #include "model/prior/logs_fit.h"
 

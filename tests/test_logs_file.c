@@ -3,6 +3,7 @@
 
 #include "io/io_logs.h"
 #include "io/store.h"
+#include "model/history/likelihoods.h"
 #include "model/logs/logs.h"
 
 #include <dirent.h>

@@ -5,6 +5,7 @@
 #include "model/mixture/em.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/prior/families.h"
 #include "model/prior/prior.h"
 
 /* Checks the E-step against sums over components one by one; the samples begin in the middle. Products of

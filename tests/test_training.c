@@ -3,6 +3,7 @@
 
 #include "core/arena.h"
 #include "model/network/network_kernel.h"
+#include "model/prior/families.h"
 #include "model/prior/training.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
+#include "model/history/likelihoods.h"
 #include "model/prior/prior.h"
 
 enum { TASKS = 8, EACH = 5 };

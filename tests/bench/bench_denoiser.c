@@ -9,6 +9,7 @@
 #include "core/simd_peak.h"
 #include "model/denoiser/denoiser_network.h"
 #include "model/network/network_kernel.h"
+#include "model/prior/families.h"
 #include "model/prior/prior.h"
 
 #include <stdio.h>

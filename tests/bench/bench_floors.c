@@ -7,6 +7,7 @@
 #include "core/simd.h"
 #include "core/simd_peak.h"
 #include "core/special.h"
+#include "model/prior/families.h"
 #include "model/prior/prior.h"
 #include "policy/policies.h"
 #include "problem/problem_theta.h"

@@ -5,6 +5,7 @@
  * as `thompson train` does, but without standardising the samples, like scikit-learn. */
 #include "core/clock.h"
 #include "core/simd_peak.h"
+#include "model/prior/families.h"
 #include "model/prior/prior.h"
 #include "model/prior/training.h"
 

@@ -2,6 +2,7 @@
 #include "model/history/likelihood.h"
 
 #include "core/real.h"
+#include "model/history/likelihoods.h"
 
 #include <float.h>
 

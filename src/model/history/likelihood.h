@@ -64,16 +64,8 @@ static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
 }
 
-/* The registry's list, one line for each likelihood. `name` is the name in study files; likelihood_NAME is
- * the descriptor, defined in the file that the comment names. */
-#define LIKELIHOOD_LIST(ENTRY)                                                                               \
-  ENTRY(gaussian) /* likelihood.c */                                                                         \
-  ENTRY(logistic) /* likelihood.c; expectation propagation and passes have shorter ways for clicks */        \
-  ENTRY(poisson) /* likelihood.c */
-
-#define LIKELIHOOD_DECLARE(name) extern const LikelihoodOps likelihood_##name;
-LIKELIHOOD_LIST(LIKELIHOOD_DECLARE)
-#undef LIKELIHOOD_DECLARE
+/* Clicks, for which expectation propagation and passes have shorter ways. */
+extern const LikelihoodOps likelihood_logistic;
 
 const LikelihoodOps *likelihood_family(int index); /* registry; NULL after the last */
 const LikelihoodOps *likelihood_find(const char *name);

@@ -2,6 +2,7 @@
 
 #include "core/linalg.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/prior/families.h"
 
 #include <limits.h>
 #include <math.h>

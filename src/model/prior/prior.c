@@ -1,5 +1,6 @@
 /* The registry of prior families, fits in a single process, and prior files. */
 #include "model/prior/prior.h"
+#include "model/prior/families.h"
 
 #include <string.h>
 

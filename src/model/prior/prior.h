@@ -107,18 +107,6 @@ typedef struct {
   void (*score)(const Prior *prior, int lanes, const double *theta, double *score, double *hessian);
 } PriorOps;
 
-/* The registry's list, one line per family of priors. `name` is the name in study files; prior_NAME is the
- * descriptor, defined in the file that the comment names. */
-#define PRIOR_LIST(ENTRY)                                                                                    \
-  ENTRY(gaussian) /* prior_mixture.c */                                                                      \
-  ENTRY(mixture) /* prior_mixture.c */                                                                       \
-  ENTRY(diffusion) /* prior_diffusion.c */                                                                   \
-  ENTRY(denoiser) /* prior_denoiser.c */
-
-#define PRIOR_DECLARE(name) extern const PriorOps prior_##name;
-PRIOR_LIST(PRIOR_DECLARE)
-#undef PRIOR_DECLARE
-
 /* A guard for a prior that may be wrong (sampler/guard.h): a wide Gaussian with this weight and `width` times
  * the prior's standard deviations; `shrink` multiplies the standard deviations of draws from its posterior.
  * Weight 0: no guard. */

@@ -5,6 +5,7 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/network/network.h"
 #include "model/prior/denoiser_training.h"
+#include "model/prior/families.h"
 #include "model/prior/prior.h"
 
 #include <limits.h>

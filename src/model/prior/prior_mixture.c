@@ -8,6 +8,7 @@
 #include "core/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/prior/families.h"
 #include "model/prior/logs_fit.h"
 #include "model/prior/prior.h"
 
