@@ -1,4 +1,6 @@
-/* With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
+/* Density of a Gaussian mixture, its gradient and its Hessian.
+ *
+ * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
  * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l so far
  * ("top") is factored out of the running sum, so that a point far from all components is as safe as any. */
 #define REAL_WIDTH SIMD_DOUBLES

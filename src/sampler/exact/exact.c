@@ -17,6 +17,9 @@
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
 
+#include <math.h>
+#include <stdio.h>
+
 /* ---- the posterior under a mixture */
 
 static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
@@ -50,9 +53,6 @@ static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
   .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
 
 /* ---- any posterior that can be drawn from */
-
-#include <math.h>
-#include <stdio.h>
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 
