@@ -21,9 +21,9 @@ static void test_golden(void) {
     EmdCase pair = emd_golden_case(&golden, c);
     double distance, swapped;
     if (pair.n != pair.m) continue;
-    CHECK_OK(emd_distance(emd, pair.d, pair.n, pair.x, pair.m, pair.y, &distance));
+    CHECK_OK(emd_distance(emd, &(Clouds){pair.d, pair.n, pair.m, pair.x, pair.y}, &distance));
     CHECK_NEAR(distance, pair.emd, 1e-9 * pair.emd);
-    CHECK_OK(emd_distance(emd, pair.d, pair.m, pair.y, pair.n, pair.x, &swapped));
+    CHECK_OK(emd_distance(emd, &(Clouds){pair.d, pair.m, pair.n, pair.y, pair.x}, &swapped));
     CHECK_NEAR(swapped, distance, 1e-12 * pair.emd);
     equal++;
   }
@@ -61,7 +61,7 @@ static void test_permutations(void) {
     rng_uniform(&rng, 2 * n, x);
     rng_uniform(&rng, 2 * n, y);
     for (int k = 0; k < 2 * n && repeat % 2; k++) x[k] = floor(3 * x[k]), y[k] = floor(3 * y[k]);
-    CHECK_OK(emd_distance(emd, 2, n, x, n, y, &distance));
+    CHECK_OK(emd_distance(emd, &(Clouds){2, n, n, x, y}, &distance));
     CHECK_NEAR(distance, least_by_permutation(n, x, y, 0, used) / n, 1e-14);
   }
 }
@@ -134,7 +134,7 @@ static void test_auction(void) {
         cost[i * stride + j] = hypot(x[i] - y[j], x[N + i] - y[N + j]);
         least = fmin(least, cost[i * stride + j]);
       }
-    CHECK_OK(emd_distance(emd, D, N, x, N, y, &distance));
+    CHECK_OK(emd_distance(emd, &(Clouds){D, N, N, x, y}, &distance));
     assignment_solve(assignment, N, cost, NULL, v);
     const double dual = dual_objective(N, stride, cost, v, &mean);
     CU_ASSERT(dual <= distance * (1 + 1e-12));
@@ -155,16 +155,16 @@ static void test_closed_forms(void) {
   rng_normal(&rng, D * N, x);
   for (int k = 0; k < D; k++)
     for (int i = 0; i < N; i++) y[k * N + i] = x[k * N + (77 * i + 5) % N];
-  CHECK_OK(emd_distance(emd, D, N, x, N, y, &distance));
+  CHECK_OK(emd_distance(emd, &(Clouds){D, N, N, x, y}, &distance));
   CU_ASSERT_EQUAL(distance, 0);
   for (int i = 0; i < N; i++) y[i] += 3, y[3 * N + i] -= 4;
-  CHECK_OK(emd_distance(emd, D, N, x, N, y, &distance));
+  CHECK_OK(emd_distance(emd, &(Clouds){D, N, N, x, y}, &distance));
   CHECK_NEAR(distance, 5, 1e-13);
-  CHECK_OK(emd_distance(emd, D, N, x, N, y, &again));
+  CHECK_OK(emd_distance(emd, &(Clouds){D, N, N, x, y}, &again));
   CU_ASSERT(memcmp(&distance, &again, sizeof again) == 0);
   for (int e = -1000; e <= 1000; e += 500) { /* at the edges of the range of a double */
     for (int k = 0; k < D * N; k++) scaled_x[k] = ldexp(x[k], e), scaled_y[k] = ldexp(y[k], e);
-    CHECK_OK(emd_distance(emd, D, N, scaled_x, N, scaled_y, &distance));
+    CHECK_OK(emd_distance(emd, &(Clouds){D, N, N, scaled_x, scaled_y}, &distance));
     CHECK_NEAR(ldexp(distance, -e), 5, 1e-13);
   }
 }
@@ -175,9 +175,9 @@ static void test_unequal_sizes(void) {
   Emd *emd;
   double x[6] = {0, 1, 100, 0, 0, 100}, y[4] = {1, 0, 2, 0}, distance;
   CHECK_OK(emd_create(&memory, 3, &emd));
-  CHECK_OK(emd_distance(emd, 2, 3, x, 2, y, &distance));
+  CHECK_OK(emd_distance(emd, &(Clouds){2, 3, 2, x, y}, &distance));
   CHECK_NEAR(distance, 1, 1e-15); /* |(0, 0) - (0, 0)| and |(1, 0) - (1, 2)| */
-  CHECK_OK(emd_distance(emd, 2, 2, y, 3, x, &distance));
+  CHECK_OK(emd_distance(emd, &(Clouds){2, 2, 3, y, x}, &distance));
   CHECK_NEAR(distance, 1, 1e-15);
 }
 
@@ -186,9 +186,9 @@ static void test_not_finite(void) {
   Emd *emd;
   double x[3] = {0, 1, NAN}, y[3] = {1, 2, INFINITY}, distance;
   CHECK_OK(emd_create(&memory, 3, &emd));
-  CHECK_FAILS(emd_distance(emd, 1, 3, x, 2, y, &distance), STATUS_INPUT, "not finite");
-  CHECK_FAILS(emd_distance(emd, 1, 2, x, 3, y, &distance), STATUS_INPUT, "not finite");
-  CHECK_OK(emd_distance(emd, 1, 2, x, 2, y, &distance));
+  CHECK_FAILS(emd_distance(emd, &(Clouds){1, 3, 2, x, y}, &distance), STATUS_INPUT, "not finite");
+  CHECK_FAILS(emd_distance(emd, &(Clouds){1, 2, 3, x, y}, &distance), STATUS_INPUT, "not finite");
+  CHECK_OK(emd_distance(emd, &(Clouds){1, 2, 2, x, y}, &distance));
   CHECK_NEAR(distance, 1, 0);
 }
 

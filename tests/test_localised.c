@@ -166,9 +166,10 @@ static double distance_over_floor(const Mixture *mixture, int n, const Likelihoo
       columns(d, run, sets[0], x);
       columns(d, run, sets[other], y);
       if (d == 2)
-        CHECK_OK(emd_distance(emd, d, DRAWS, x, DRAWS, y, &distance));
+        CHECK_OK(emd_distance(emd, &(Clouds){d, DRAWS, DRAWS, x, y}, &distance));
       else
-        distance = wasserstein_sliced(wasserstein, d, DRAWS, x, DRAWS, y, 100, fixture_rng(0, 6000));
+        distance =
+            wasserstein_sliced(wasserstein, &(Clouds){d, DRAWS, DRAWS, x, y}, 100, fixture_rng(0, 6000));
       sum[other] += distance;
     }
   for (int k = 0; k < 3; k++) free(sets[k]);

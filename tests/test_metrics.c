@@ -24,8 +24,9 @@ static void test_one_dimension(void) {
     EmdCase pair = emd_golden_case(&golden, c);
     if (pair.d != 1) continue;
     cases++;
-    double mean = wasserstein_sliced(wasserstein, 1, pair.n, pair.x, pair.m, pair.y, 3, stream(0));
-    double most = wasserstein_max_sliced(wasserstein, 1, pair.n, pair.x, pair.m, pair.y, 3, stream(0));
+    double mean = wasserstein_sliced(wasserstein, &(Clouds){1, pair.n, pair.m, pair.x, pair.y}, 3, stream(0));
+    double most =
+        wasserstein_max_sliced(wasserstein, &(Clouds){1, pair.n, pair.m, pair.x, pair.y}, 3, stream(0));
     CHECK_NEAR(mean, pair.emd, 1e-12);
     CHECK_NEAR(most, pair.emd, 1e-12);
   }
@@ -84,8 +85,9 @@ static void test_sliced(void) {
       expected += value / DIRECTIONS;
       largest = fmax(largest, value);
     }
-    CHECK_NEAR(wasserstein_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)), expected, 1e-12);
-    CU_ASSERT(wasserstein_max_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)) > largest);
+    CHECK_NEAR(wasserstein_sliced(wasserstein, &(Clouds){d, n, m, x, y}, DIRECTIONS, stream(2)), expected,
+               1e-12);
+    CU_ASSERT(wasserstein_max_sliced(wasserstein, &(Clouds){d, n, m, x, y}, DIRECTIONS, stream(2)) > largest);
   }
 }
 
@@ -126,7 +128,7 @@ static void test_max_sliced_scan(void) {
       double direction[2] = {cos(angle), sin(angle)};
       largest = fmax(largest, by_distribution(2, N, x, M, y, direction));
     }
-    double found = wasserstein_max_sliced(wasserstein, 2, N, x, M, y, DIRECTIONS, stream(2));
+    double found = wasserstein_max_sliced(wasserstein, &(Clouds){2, N, M, x, y}, DIRECTIONS, stream(2));
     CU_ASSERT(found >= 0.97 * largest && found <= largest + 1.5e-3);
   }
 }
@@ -142,10 +144,11 @@ static void test_shift(void) {
   Rng points = stream(3);
   rng_normal(&points, 3 * N, x);
   for (int k = 0; k < 3 * N; k++) y[k] = x[k] + (k < N ? 2 : k < 2 * N ? -3 : 6);
-  CHECK_NEAR(wasserstein_max_sliced(wasserstein, 3, N, x, N, y, 5, stream(4)), 7, 1e-10);
-  CHECK_NEAR(wasserstein_sliced(wasserstein, 3, N, x, N, y, MANY, stream(4)), 3.5, 4 * 7 / sqrt(12.0 * MANY));
-  CU_ASSERT_EQUAL(wasserstein_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
-  CU_ASSERT_EQUAL(wasserstein_max_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
+  CHECK_NEAR(wasserstein_max_sliced(wasserstein, &(Clouds){3, N, N, x, y}, 5, stream(4)), 7, 1e-10);
+  CHECK_NEAR(wasserstein_sliced(wasserstein, &(Clouds){3, N, N, x, y}, MANY, stream(4)), 3.5,
+             4 * 7 / sqrt(12.0 * MANY));
+  CU_ASSERT_EQUAL(wasserstein_sliced(wasserstein, &(Clouds){3, N, N, x, x}, 5, stream(4)), 0);
+  CU_ASSERT_EQUAL(wasserstein_max_sliced(wasserstein, &(Clouds){3, N, N, x, x}, 5, stream(4)), 0);
 }
 
 /* Measures what needs only the covariances of two clouds in the plane. */

@@ -57,7 +57,8 @@ Status arena_resize(Arena *arena, void **array, size_t kept, size_t count, size_
   TRY(arena_new(&larger, &moved, count, size));
   if (kept > 0) memcpy(moved, *array, kept * size);
   arena_free(arena);
-  *arena = larger, *array = moved;
+  *arena = larger;
+  *array = moved;
   return STATUS_OK;
 }
 

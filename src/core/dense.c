@@ -109,7 +109,8 @@ static void dense_scatter_columns(const Dense *dense, int first, int count, cons
                                   DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++) {
     const int k = dense_global_column(dense, j) - first;
-    for (int i = 0; i < matrix->local_rows && k >= 0 && k < count; i++)
+    if (k < 0 || k >= count) continue;
+    for (int i = 0; i < matrix->local_rows; i++)
       dense_column_of(matrix, j)[i] = x[(size_t)dense_global_row(dense, i) * (size_t)count + (size_t)k];
   }
 }
@@ -120,7 +121,8 @@ static void dense_gather_columns(const Dense *dense, int first, int count, const
   memset(x, 0, size * sizeof *x);
   for (int j = 0; j < matrix->local_columns; j++) {
     const int k = dense_global_column(dense, j) - first;
-    for (int i = 0; i < matrix->local_rows && k >= 0 && k < count; i++)
+    if (k < 0 || k >= count) continue;
+    for (int i = 0; i < matrix->local_rows; i++)
       x[(size_t)dense_global_row(dense, i) * (size_t)count + (size_t)k] = dense_column_of(matrix, j)[i];
   }
   dense->sum(size, x);

@@ -34,7 +34,12 @@ void lanes_exponentiate(int rows, int lanes, double *x, double *top, double *tot
 INLINE void lanes_join(bool first, int lanes, const double *restrict log_weight, double *restrict top,
                        double *restrict total, double *restrict old_share, double *restrict share) {
   if (first) {
-    for (int n = 0; n < lanes; n++) top[n] = log_weight[n], total[n] = share[n] = 1, old_share[n] = 0;
+    for (int n = 0; n < lanes; n++) {
+      top[n] = log_weight[n];
+      total[n] = 1;
+      share[n] = 1;
+      old_share[n] = 0;
+    }
     return;
   }
   for (int n = 0; n < lanes; n++) {

@@ -30,13 +30,15 @@ static void linalg_eigen_each_lane(int d, int lanes, const double *a, double *q,
   double *own, *vectors, *values;
   const Status status = memory_new((void **)&own, 2 * size + (size_t)d, sizeof *own);
   ASSERT(status == STATUS_OK);
-  vectors = own + size, values = vectors + size;
+  vectors = own + size;
+  values = vectors + size;
   for (int n = 0; n < lanes; n++) {
     bool good = true;
     lanes_copy(d * d, 1, a + n, lanes, own, 1);
     for (size_t k = 0; k < size; k++) good = good && isfinite(own[k]);
     good = good && linalg_eigen(d, own, vectors, values) == STATUS_OK;
-    for (size_t k = 0; k < size + (size_t)d && !good; k++) vectors[k] = NAN;
+    if (!good)
+      for (size_t k = 0; k < size + (size_t)d; k++) vectors[k] = NAN;
     lanes_copy(d * d, 1, vectors, 1, q + n, lanes);
     lanes_copy(d, 1, values, 1, w + n, lanes);
   }
@@ -58,8 +60,9 @@ INLINE Mask jacobi_annihilate(Real *a_pp, Real *a_rr, Real *a_pr, Real *c, Real 
   const Real difference = *a_rr - *a_pp, twice = 2 * *a_pr, zero = {0}, one = real_of(1);
   const Real gap = real_size(difference), size = real_size(twice);
   const Real size_p = real_size(*a_pp), size_r = real_size(*a_rr);
-  const Mask apart = gap > size;
-  const Real larger = real_choose(apart, gap, size), smaller = real_choose(apart, size, gap);
+  const Mask gap_is_larger = gap > size;
+  const Real larger = real_choose(gap_is_larger, gap, size);
+  const Real smaller = real_choose(gap_is_larger, size, gap);
   const Real ratio = smaller / real_choose(larger > 0, larger, one);
   const Real denominator = gap + larger * real_root(1 + ratio * ratio);
   const Mask still = size <= 0x1p-54 * real_choose(size_p < size_r, size_p, size_r);
@@ -111,10 +114,12 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
   for (RealLanes next = real_begin(lanes); next.count > 0;) {
     RealLanes at[JACOBI_VECTORS];
     int vectors = 0;
-    for (; vectors < most && next.count > 0; vectors++, real_next(&next)) {
+    while (vectors < most && next.count > 0) {
       at[vectors] = next;
       real_load(next, size, a, own + vectors * stride);
       for (int k = 0; k < size; k++) turned[vectors * stride + k] = real_of(k % (d + 1) == 0);
+      vectors++;
+      real_next(&next);
     }
     jacobi_diagonalise(d, vectors, stride, own, turned);
     for (int v = 0; v < vectors; v++) {

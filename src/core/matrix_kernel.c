@@ -103,7 +103,8 @@ INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q,
   Real packed[SHARED_BLOCK];
   for (size_t first = 0; first < d; first += SHARED_BLOCK) {
     const size_t end = first + SHARED_BLOCK < d ? first + SHARED_BLOCK : d;
-    const SharedBlock block = {first, end, stride, q, of_q, packed, y};
+    const SharedBlock block = {
+        .first = first, .end = end, .stride = stride, .q = q, .of_q = of_q, .x = packed, .y = y};
     for (size_t j = first; j < end; j++) {
       packed[j - first] = (Real){0};
       matrix_tile_load(count, x + j * stride, &packed[j - first]);
@@ -236,5 +237,7 @@ INLINE void invert(int count, const Sweep *s) {
 
 void matrix_kernel_invert(int d, int lanes, double *a, double *scratch) {
   Real *before = (Real *)scratch, *after = before + (size_t)d * SWEEP_PIVOTS;
-  TILE_VECTORS(n, lanes, invert, &(Sweep){(size_t)d, (size_t)lanes, a + n, before, after});
+  TILE_VECTORS(
+      n, lanes, invert,
+      &(Sweep){.d = (size_t)d, .stride = (size_t)lanes, .a = a + n, .before = before, .after = after});
 }

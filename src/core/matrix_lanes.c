@@ -82,7 +82,8 @@ SIMD_CLONES
 void matrix_lanes_symmetrise(int d, int lanes, double *a) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j < i; j++) {
-      double *restrict low = a + (i * d + j) * lanes, *restrict high = a + (j * d + i) * lanes;
+      double *restrict low = a + (i * d + j) * lanes;
+      double *restrict high = a + (j * d + i) * lanes;
       for (int n = 0; n < lanes; n++) low[n] = high[n] = 0.5 * (low[n] + high[n]);
     }
 }
@@ -90,12 +91,16 @@ void matrix_lanes_symmetrise(int d, int lanes, double *a) {
 void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x, bool by_transpose,
                                    const double *m, double *out) {
   const MatrixShape shape = {count, d, d, lanes};
-  if (!linalg_is_single(d, lanes))
+  if (!linalg_is_single(d, lanes)) {
     matrix_kernel_product(shape, x, matrix_order(d, false), m, matrix_order(d, !by_transpose), MATRIX_PLAIN,
                           out);
-  for (int k = 0; k < count && linalg_is_single(d, lanes); k++)
-    (by_transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, 1, m, x + k * d,
-                                                                              out + k * d);
+    return;
+  }
+  for (int k = 0; k < count; k++)
+    if (by_transpose)
+      linalg_multiply_transposed_lanes(d, 1, m, x + k * d, out + k * d);
+    else
+      linalg_multiply_lanes(d, 1, m, x + k * d, out + k * d);
 }
 
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum) {

@@ -10,7 +10,11 @@ Status reservoir_create(Arena *memory, int lanes, Reservoir *out) {
 }
 
 void reservoir_clear(Reservoir *self, int lanes) {
-  for (int n = 0; n < lanes; n++) self->top[n] = -INFINITY, self->total[n] = self->squares[n] = 0;
+  for (int n = 0; n < lanes; n++) {
+    self->top[n] = -INFINITY;
+    self->total[n] = 0;
+    self->squares[n] = 0;
+  }
 }
 
 double reservoir_add(Reservoir *self, int n, double log_weight) {

@@ -58,23 +58,34 @@ static void rng_set_counters(const RngLanes *rng, uint32_t position, uint32_t la
                              uint32_t count, RngCounters *counters) {
   const uint32_t index = rng->first_lane + lane, draws = rng->draws;
   uint32_t run = rng->run + index / draws, draw = index % draws;
-  for (uint32_t i = at; i < at + count; i++)
-    counters->position[i] = position, counters->round[i] = rng->round;
+  for (uint32_t i = at; i < at + count; i++) {
+    counters->position[i] = position;
+    counters->round[i] = rng->round;
+  }
   if (rng->runs) {
     for (uint32_t i = 0; i < count; i++) {
       const Rng stream = rng_of_lane(rng, lane + i);
-      counters->run[at + i] = stream.run, counters->round[at + i] = stream.round;
+      counters->run[at + i] = stream.run;
+      counters->round[at + i] = stream.round;
       counters->draw[at + i] = stream.draw;
     }
     return;
   }
   if (draws == 1) { /* a bandit's lanes need no division */
-    for (uint32_t i = 0; i < count; i++) counters->run[at + i] = run + i, counters->draw[at + i] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+      counters->run[at + i] = run + i;
+      counters->draw[at + i] = 0;
+    }
     return;
   }
   for (uint32_t i = at; i < at + count; i++) {
-    counters->run[i] = run, counters->draw[i] = draw;
-    if (++draw == draws) draw = 0, run++;
+    counters->run[i] = run;
+    counters->draw[i] = draw;
+    draw++;
+    if (draw == draws) {
+      draw = 0;
+      run++;
+    }
   }
 }
 
@@ -114,20 +125,26 @@ static void rng_fill_lane_stretches(const RngLanes *rng, Law *law, uint32_t star
   }
 }
 
+/* Fills out[2 whole, lanes] straight to its columns, COUNTERS lanes at a time. */
+static void rng_fill_columns(const RngLanes *rng, Law *law, uint32_t start, uint32_t whole, double *out) {
+  const uint32_t lanes = rng->lanes;
+  for (uint32_t lane = 0; lane < lanes; lane += COUNTERS) {
+    const uint32_t count = lanes - lane < COUNTERS ? lanes - lane : COUNTERS;
+    RngCounters counters; /* only what is set here and in rng_set_counters is read */
+    counters.key[0] = rng->key.word[0];
+    counters.key[1] = rng->key.word[1];
+    rng_set_counters(rng, 0, lane, 0, count, &counters);
+    law(&counters, (int)count, start, whole, lanes, out + lane);
+  }
+}
+
 /* Fills out[n, lanes]: the two numbers of a position are in rows 2 position and 2 position + 1; for odd n the
  * last row is missing. */
 static void rng_fill(RngLanes *rng, int n, double *out, Law *law) {
   ASSERT(rng->draws >= 1 && rng->lanes >= 1);
   const uint32_t start = rng_take_positions(&rng->position, n), lanes = rng->lanes;
-  uint32_t whole = 0; /* positions of which both numbers are needed */
-  if (lanes % GROUP == 0) whole = (uint32_t)n / 2;
-  for (uint32_t lane = 0; whole > 0 && lane < lanes; lane += COUNTERS) { /* straight to the columns of out */
-    const uint32_t count = lanes - lane < COUNTERS ? lanes - lane : COUNTERS;
-    RngCounters counters; /* only what is set here and in rng_set_counters is read */
-    counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1];
-    rng_set_counters(rng, 0, lane, 0, count, &counters);
-    law(&counters, (int)count, start, whole, lanes, out + lane);
-  }
+  const uint32_t whole = lanes % GROUP == 0 ? (uint32_t)n / 2 : 0; /* positions of which both are needed */
+  if (whole > 0) rng_fill_columns(rng, law, start, whole, out);
   if (2 * whole < (uint32_t)n)
     rng_fill_lane_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole,
                             out + 2 * (size_t)whole * lanes);
@@ -173,7 +190,8 @@ void rng_permutation(Rng *rng, int n, int *order) {
   for (int i = 0; i < n; i++) order[i] = i;
   for (int i = n - 1; i > 0; i--) {
     const int j = (int)rng_index(rng, (uint64_t)i + 1), swap = order[i];
-    order[i] = order[j], order[j] = swap;
+    order[i] = order[j];
+    order[j] = swap;
   }
 }
 
@@ -187,7 +205,8 @@ int rng_permuted(int n, RngKey key, uint32_t run, int place) {
       Rng rng = {.key = key, .run = run, .round = round, .draw = right};
       uint32_t mixed = (uint32_t)rng_index(&rng, UINT32_MAX) & mask;
       uint32_t swapped = left ^ mixed;
-      left = right, right = swapped;
+      left = right;
+      right = swapped;
     }
     value = left << half | right;
   } while (value >= (uint32_t)n);

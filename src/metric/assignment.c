@@ -234,8 +234,11 @@ static void assignment_lower_price(int16_t *price, int column, int16_t fall) {
 /* Runs one phase and returns the number of bids left. Ends early if a price leaves the range. */
 static int64_t assignment_auction_phase(Assignment *a, int epsilon, int64_t bids) {
   int count = a->n;
-  for (int i = 0; i < a->n; i++) a->row_of[i] = NONE, a->free_rows[i] = a->n - 1 - i;
-  for (; count > 0 && bids > 0; bids--) {
+  for (int i = 0; i < a->n; i++) {
+    a->row_of[i] = NONE;
+    a->free_rows[i] = a->n - 1 - i;
+  }
+  while (count > 0 && bids > 0) {
     const int i = a->free_rows[--count];
     const Least least =
         assignment_two_least_rounded(a->stride, a->rounded + (size_t)i * (size_t)a->stride, a->price);
@@ -244,12 +247,16 @@ static int64_t assignment_auction_phase(Assignment *a, int epsilon, int64_t bids
     assignment_lower_price(a->price, least.column, (int16_t)fall);
     a->row_of[least.column] = i;
     if (driven_out != NONE) a->free_rows[count++] = driven_out;
+    bids--;
   }
   return bids;
 }
 
 static void assignment_settle_prices(Assignment *a, double unit) {
-  for (int j = 0; j < a->n; j++) a->v[j] += unit * a->price[j], a->price[j] = 0;
+  for (int j = 0; j < a->n; j++) {
+    a->v[j] += unit * a->price[j];
+    a->price[j] = 0;
+  }
 }
 
 /* Computes v[stride]: dual variables of a nearly optimal matching, and 0 beyond them. Any v is a valid start;
@@ -352,7 +359,11 @@ void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, 
   a->column_of = column_of;
   assignment_auction_duals(a);
   if (column_of) {
-    for (int j = 0; j < n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
+    for (int j = 0; j < n; j++) {
+      a->column_of[j] = NONE;
+      a->row_of[j] = NONE;
+      a->free_rows[j] = j;
+    }
     const int count = assignment_reduce_rows(a, n);
     for (int k = 0; k < count; k++) assignment_augment_row(a, a->free_rows[k]);
   }

@@ -29,13 +29,13 @@ Status emd_create(Arena *memory, int most_points, Emd **out) {
 }
 
 /* Returns the largest extent of both clouds along a coordinate; NAN or INFINITY if a point is not finite. */
-static double emd_cloud_extent(int d, int n, const double *x, int m, const double *y) {
+static double emd_cloud_extent(const Clouds *clouds) {
+  const size_t n = (size_t)clouds->n, m = (size_t)clouds->m;
   double largest = 0;
-  for (int k = 0; k < d; k++) {
+  for (size_t k = 0; k < (size_t)clouds->d; k++) {
     double low = INFINITY, high = -INFINITY;
-    for (int i = 0; i < n + m; i++) {
-      const double value =
-          i < n ? x[(size_t)k * (size_t)n + (size_t)i] : y[(size_t)k * (size_t)m + (size_t)(i - n)];
+    for (size_t i = 0; i < n + m; i++) {
+      const double value = i < n ? clouds->x[k * n + i] : clouds->y[k * m + i - n];
       if (!isfinite(value)) return NAN;
       low = value < low ? value : low;
       high = value > high ? value : high;
@@ -45,12 +45,13 @@ static double emd_cloud_extent(int d, int n, const double *x, int m, const doubl
   return 2 * largest;
 }
 
-/* Computes cost[count, stride] = scale |x_i - y_j| for the first points of x[d, n] and y[d, m], padded with
+/* Computes cost[count, stride] = scale |x_i - y_j| for the first points of both clouds, padded with
  * INFINITY. */
 SIMD_CLONES
-static void emd_fill_costs(int d, int count, int n, const double *restrict x, int m, const double *restrict y,
-                           double scale, double *restrict cost) {
-  const int stride = assignment_stride(count);
+static void emd_fill_costs(const Clouds *clouds, int count, double scale, double *restrict cost) {
+  const int d = clouds->d, n = clouds->n, m = clouds->m, stride = assignment_stride(count);
+  const double *restrict x = clouds->x;
+  const double *restrict y = clouds->y;
   for (int i = 0; i < count; i++) {
     double *restrict row = cost + (size_t)i * (size_t)stride;
     for (int j = 0; j < stride; j++) row[j] = j < count ? 0 : INFINITY;
@@ -76,17 +77,18 @@ static double emd_dual_bound(int n, const double *cost, const double *v) {
   return (u + sum) / n;
 }
 
-Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out) {
+Status emd_distance(Emd *emd, const Clouds *clouds, double *out) {
+  const int d = clouds->d, n = clouds->n, m = clouds->m;
   ASSERT(d >= 1 && n >= 1 && n <= emd->most && m >= 1 && m <= emd->most);
   const int count = n < m ? n : m;
-  const double length = emd_cloud_extent(d, n, x, m, y);
+  const double length = emd_cloud_extent(clouds);
   if (!isfinite(length))
     return status_set(STATUS_INPUT,
                       "cannot compute a distance between points that are not finite or too far apart");
   *out = 0;
   if (length == 0) return STATUS_OK;
   const int exponent = ilogb(length);
-  emd_fill_costs(d, count, n, x, m, y, ldexp(1, -exponent), emd->cost);
+  emd_fill_costs(clouds, count, ldexp(1, -exponent), emd->cost);
   assignment_solve(emd->assignment, count, emd->cost, emd->column_of, emd->v);
   double sum = 0;
   for (size_t i = 0; i < (size_t)count; i++)

@@ -7,13 +7,14 @@
 #pragma once
 
 #include "core/arena.h"
+#include "metric/clouds.h"
 
 typedef struct Emd Emd;
 
 /* Allocates memory for clouds of up to `most_points`: 10 most_points^2 bytes. */
 Status emd_create(Arena *memory, int most_points, Emd **out);
 
-/* Computes the distance between x[d, n] and y[d, m]; if the sizes differ, between the first min(n, m) points
- * of each. Every answer is certified: the dual objective, a lower bound, must reach it up to rounding, or the
+/* Computes the distance between two clouds; if their sizes differ, between the first min(n, m) points of
+ * each. Every answer is certified: the dual objective, a lower bound, must reach it up to rounding, or the
  * program stops. Returns STATUS_INPUT if a point is not finite. */
-Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out);
+Status emd_distance(Emd *emd, const Clouds *clouds, double *out);

@@ -36,11 +36,12 @@ static void metric_mode_fractions(const Mixture *modes, int n, const double *x, 
                            .log_norm = modes->log_norm + first};
     mixture_log_density(&alone, n, x, density);
     fraction[c] = 0;
-    for (int i = 0; i < n; i++)
-      if (isnan(density[i]))
-        which[i] = -1;
-      else if (density[i] > best[i])
-        best[i] = density[i], which[i] = c;
+    for (int i = 0; i < n; i++) {
+      if (isnan(density[i])) which[i] = -1;
+      if (!(density[i] > best[i])) continue;
+      best[i] = density[i];
+      which[i] = c;
+    }
   }
   for (int i = 0; i < n; i++)
     if (which[i] >= 0) fraction[(int)which[i]]++;
@@ -147,19 +148,24 @@ void metric_log_likelihoods(const History *history, int run, int n, const double
 
 enum { PROJECTIONS = 64 /* of the sliced distances */ };
 
+static Clouds comparison_clouds(const Comparison *self) {
+  return (Clouds){.d = self->d, .n = self->x->n, .m = self->y->n, .x = self->x->theta, .y = self->y->theta};
+}
+
 Status measure_emd(const Comparison *self, double *out) {
-  return emd_distance(self->emd, self->d, self->x->n, self->x->theta, self->y->n, self->y->theta, out);
+  const Clouds clouds = comparison_clouds(self);
+  return emd_distance(self->emd, &clouds, out);
 }
 
 Status measure_sliced_wasserstein(const Comparison *self, double *out) {
-  *out = wasserstein_sliced(self->wasserstein, self->d, self->x->n, self->x->theta, self->y->n,
-                            self->y->theta, PROJECTIONS, self->directions);
+  const Clouds clouds = comparison_clouds(self);
+  *out = wasserstein_sliced(self->wasserstein, &clouds, PROJECTIONS, self->directions);
   return STATUS_OK;
 }
 
 Status measure_max_sliced_wasserstein(const Comparison *self, double *out) {
-  *out = wasserstein_max_sliced(self->wasserstein, self->d, self->x->n, self->x->theta, self->y->n,
-                                self->y->theta, PROJECTIONS, self->directions);
+  const Clouds clouds = comparison_clouds(self);
+  *out = wasserstein_max_sliced(self->wasserstein, &clouds, PROJECTIONS, self->directions);
   return STATUS_OK;
 }
 

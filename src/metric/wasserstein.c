@@ -50,14 +50,20 @@ typedef struct {
 } Coupling;
 
 static Coupling wasserstein_coupling_begin(int n, int m) {
-  return (Coupling){n, m, 0, 0, n < m ? n : m, m, n};
+  return (Coupling){.n = n, .m = m, .mass = n < m ? n : m, .left_of_first = m, .left_of_second = n};
 }
 
 static void wasserstein_coupling_next(Coupling *at) {
   at->left_of_first -= at->mass;
   at->left_of_second -= at->mass;
-  if (at->left_of_first == 0) at->i++, at->left_of_first = at->i < at->n ? at->m : 0;
-  if (at->left_of_second == 0) at->j++, at->left_of_second = at->n;
+  if (at->left_of_first == 0) {
+    at->i++;
+    at->left_of_first = at->i < at->n ? at->m : 0;
+  }
+  if (at->left_of_second == 0) {
+    at->j++;
+    at->left_of_second = at->n;
+  }
   at->mass = at->left_of_first < at->left_of_second ? at->left_of_first : at->left_of_second;
 }
 
@@ -87,16 +93,16 @@ static inline void sort_pairs(size_t count, double *restrict first, double *rest
 }
 
 /* Sorts by merge exchange (Batcher 1968; Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M). The
- * pairs of a pass are i and i + apart with (i & p) = r: every second run of p rows takes part. */
+ * pairs of a pass are i and i + gap with (i & p) = r: every second run of p rows takes part. */
 SIMD_CLONES
 void wasserstein_sort_slices(int n, double *values) {
   int half = 1;
   while (2 * half < n) half *= 2;
   for (int p = half; p > 0; p /= 2)
-    for (int q = half, r = 0, apart = p;; apart = q - p, q /= 2, r = p) {
-      for (int i = r; i + apart < n; i += 2 * p) {
-        const int rows = n - apart - i < p ? n - apart - i : p;
-        sort_pairs((size_t)rows * SLICES, values + (size_t)i * SLICES, values + (size_t)(i + apart) * SLICES);
+    for (int q = half, r = 0, gap = p;; gap = q - p, q /= 2, r = p) {
+      for (int i = r; i + gap < n; i += 2 * p) {
+        const int rows = n - gap - i < p ? n - gap - i : p;
+        sort_pairs((size_t)rows * SLICES, values + (size_t)i * SLICES, values + (size_t)(i + gap) * SLICES);
       }
       if (q == p) break;
     }
@@ -135,11 +141,6 @@ static void project_and_sort(Wasserstein *w, int d, int n, const double *x, cons
   for (int i = 0; i < n; i++) out[i] = (Projection){w->projected[i], i};
   projections_sort(n, out, w->merged);
 }
-
-typedef struct {
-  int d, n, m;
-  const double *x, *y; /* [d, n], [d, m] */
-} Clouds;
 
 /* Computes W1 along `direction`, and its gradient[d] with respect to the direction. */
 static double wasserstein_along_direction(Wasserstein *w, const Clouds *clouds, const double *direction,
@@ -203,10 +204,9 @@ static double wasserstein_mean_of_slices(Wasserstein *w, const Clouds *clouds, i
   return sum / directions;
 }
 
-double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
-                          int directions, Rng rng) {
+double wasserstein_sliced(Wasserstein *w, const Clouds *clouds, int directions, Rng rng) {
   double largest;
-  return wasserstein_mean_of_slices(w, &(Clouds){d, n, m, x, y}, directions, rng, &largest, w->candidate);
+  return wasserstein_mean_of_slices(w, clouds, directions, rng, &largest, w->candidate);
 }
 
 /* Climbs from w->direction, where W1 is `value`; returns the W1 that is reached. A step turns the direction
@@ -238,11 +238,9 @@ static double wasserstein_climb_direction(Wasserstein *w, const Clouds *clouds, 
   return value;
 }
 
-double wasserstein_max_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
-                              int directions, Rng rng) {
-  const Clouds clouds = {d, n, m, x, y};
+double wasserstein_max_sliced(Wasserstein *w, const Clouds *clouds, int directions, Rng rng) {
   double largest;
-  wasserstein_mean_of_slices(w, &clouds, directions, rng, &largest, w->candidate);
-  memcpy(w->direction, w->candidate, (size_t)d * sizeof *w->direction);
-  return wasserstein_climb_direction(w, &clouds, largest);
+  wasserstein_mean_of_slices(w, clouds, directions, rng, &largest, w->candidate);
+  memcpy(w->direction, w->candidate, (size_t)clouds->d * sizeof *w->direction);
+  return wasserstein_climb_direction(w, clouds, largest);
 }

@@ -10,21 +10,20 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
+#include "metric/clouds.h"
 
 typedef struct Wasserstein Wasserstein;
 
 /* Allocates memory for clouds of up to `most_points` in up to `most_dimension` dimensions. */
 Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wasserstein **out);
 
-/* Returns the mean of W1 over `directions` directions, uniform on the sphere, between x[d, n] and y[d, m].
- * The stream `rng` names the directions: d normals for each, normalised. */
-double wasserstein_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
-                          int directions, Rng rng);
+/* Returns the mean of W1 over `directions` directions, uniform on the sphere, between two clouds. The stream
+ * `rng` names the directions: d normals for each, normalised. */
+double wasserstein_sliced(Wasserstein *wasserstein, const Clouds *clouds, int directions, Rng rng);
 
 /* Returns the largest W1: starts from the best of the same directions and moves uphill along the gradient,
  * halving the step, until nothing is gained. This is a local maximum, so a lower bound on the largest. */
-double wasserstein_max_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
-                              int directions, Rng rng);
+double wasserstein_max_sliced(Wasserstein *wasserstein, const Clouds *clouds, int directions, Rng rng);
 
 /* Sorts each column of values[n, WASSERSTEIN_SLICES], smallest first; no value is NaN. A network of
  * comparisons, whose order does not depend on the values, so that all lanes do the same. */

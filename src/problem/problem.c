@@ -211,13 +211,13 @@ INLINE void predictors_of_few(int d, int runs, const double *phi, const double *
 SIMD_CLONES
 static void world_arm_predictors(int d, int runs, int unknowns, const double *phi, const double *theta,
                                  double *u) {
-  int first = 0;
-  for (; unknowns == 1 && first + FEW <= runs; first += FEW)
+  const int few = unknowns == 1 ? runs / FEW * FEW : 0; /* runs that come FEW at a time */
+  for (int first = 0; first < few; first += FEW)
     predictors_of_few(d, runs, phi + first, theta + first, u + first);
-  for (int b = first; b < runs; b++) u[b] = 0;
+  for (int b = few; b < runs; b++) u[b] = 0;
   for (int i = 0; i < d; i++, phi += runs, theta += runs * unknowns)
     if (unknowns == 1)
-      for (int b = first; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b]);
+      for (int b = few; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b]);
     else
       for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b * unknowns]);
 }
@@ -244,7 +244,8 @@ static void world_find_best_arms(World *world) {
     double *mean = world->mean + (size_t)k * (size_t)runs;
     world_arm_predictors(problem->d, runs, problem_unknowns(problem), world_arm_features(world, k),
                          world_arm_theta(world, 0, k, &stride), u);
-    for (int b = 0; b < runs && problem->quadratic; b++) u[b] *= u[b];
+    if (problem->quadratic)
+      for (int b = 0; b < runs; b++) u[b] *= u[b];
     if (!problem->ops->rewards) problem->likelihood.ops->mean(&problem->likelihood, runs, u, mean);
     world_keep_better_arm(runs, k, mean, top, world->best);
   }

@@ -22,7 +22,10 @@ static Status problem_theta_star_check_dimension(int dimension, int d, const cha
 
 Status problem_theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
                                 uint64_t seed, ThetaSource *out) {
-  out->ops = problem_theta_find("file"), out->d = set->d, out->set = *set, out->test_fraction = test_fraction,
+  out->ops = problem_theta_find("file");
+  out->d = set->d;
+  out->set = *set;
+  out->test_fraction = test_fraction;
   out->seed = seed;
   if (out->set.n < 2)
     return status_set(STATUS_INPUT,
@@ -90,8 +93,10 @@ Status problem_theta_create_large(const ThetaOps *ops, int d, uint64_t seed, The
                       ops->name, d);
   Isotropic *mixture = &out->isotropic;
   TRY(denoiser_isotropic_create(&out->memory, d, ops->modes, mixture));
-  for (int c = 0; c < ops->modes; c++)
-    mixture->weight[c] = 1.0 / ops->modes, mixture->variance[c] = ops->variance;
+  for (int c = 0; c < ops->modes; c++) {
+    mixture->weight[c] = 1.0 / ops->modes;
+    mixture->variance[c] = ops->variance;
+  }
   return ops->means ? ops->means(d, mixture->mean) : STATUS_OK;
 }
 
@@ -135,7 +140,8 @@ static void problem_theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng,
         rng_uniform(&stream, 2, point);
         for (int i = 0; i < 2; i++) point[i] = 6 * point[i] - 3;
       } while (!ops->inside(point));
-    theta[n] = point[0], theta[rng->lanes + n] = point[1];
+    theta[n] = point[0];
+    theta[rng->lanes + n] = point[1];
     if (stream.position > furthest) furthest = stream.position;
   }
   rng->position = furthest;

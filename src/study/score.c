@@ -310,15 +310,21 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   TRY(emd_create(&scratch, matched, &emd));
   for (int round = 0; round < SCORE_PARTITIONS; round++) {
     const Rng rng = {.key = rng_key(0, RNG_DIRECTION), .round = (uint32_t)round};
+    Clouds draws_to_exact = {.d = d, .n = points, .m = points, .x = self.x, .y = self.y};
+    Clouds exact_to_exact = {.d = d, .n = points, .m = points, .x = self.z, .y = self.y};
     double distance, floor;
     study_score_make_partition(&self, points, round);
-    distance = wasserstein_sliced(wasserstein, d, points, self.x, points, self.y, DIRECTIONS, rng);
-    floor = wasserstein_sliced(wasserstein, d, points, self.z, points, self.y, DIRECTIONS, rng);
-    out->sliced.distance += distance / SCORE_PARTITIONS, out->sliced.floor += floor / SCORE_PARTITIONS;
+    distance = wasserstein_sliced(wasserstein, &draws_to_exact, DIRECTIONS, rng);
+    floor = wasserstein_sliced(wasserstein, &exact_to_exact, DIRECTIONS, rng);
+    out->sliced.distance += distance / SCORE_PARTITIONS;
+    out->sliced.floor += floor / SCORE_PARTITIONS;
     study_score_make_partition(&self, matched, round);
-    TRY(emd_distance(emd, d, matched, self.x, matched, self.y, &distance));
-    TRY(emd_distance(emd, d, matched, self.z, matched, self.y, &floor));
-    out->emd.distance += distance / SCORE_PARTITIONS, out->emd.floor += floor / SCORE_PARTITIONS;
+    draws_to_exact.n = draws_to_exact.m = matched;
+    exact_to_exact.n = exact_to_exact.m = matched;
+    TRY(emd_distance(emd, &draws_to_exact, &distance));
+    TRY(emd_distance(emd, &exact_to_exact, &floor));
+    out->emd.distance += distance / SCORE_PARTITIONS;
+    out->emd.floor += floor / SCORE_PARTITIONS;
   }
   return STATUS_OK;
 }

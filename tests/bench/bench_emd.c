@@ -12,7 +12,7 @@ static double best_of(int repeats, Emd *emd, int d, int n, const double *x, int 
   double best = -1;
   for (int i = 0; i < repeats; i++) {
     double start = clock_cpu();
-    if (emd_distance(emd, d, n, x, m, y, distance) != STATUS_OK) abort();
+    if (emd_distance(emd, &(Clouds){d, n, m, x, y}, distance) != STATUS_OK) abort();
     double seconds = clock_cpu() - start;
     if (best < 0 || seconds < best) best = seconds;
   }

@@ -31,7 +31,8 @@ static inline int pair_index(int k, int i, int j) { return 1 + k + i * (i - 1) /
 SIMD_CLONES
 static void fix_spin(int d, int lanes, int i, double spin, const double *restrict precision,
                      const double *restrict from, double *restrict to) {
-  const double *restrict field = from + (1 + i) * lanes, *restrict own = precision + (i * d + i) * lanes;
+  const double *restrict field = from + (1 + i) * lanes;
+  const double *restrict own = precision + (i * d + i) * lanes;
   for (int n = 0; n < lanes; n++) to[n] = from[n] + spin * field[n] - 0.5 * own[n];
   for (int j = 0; j < i; j++) {
     const double *restrict m = precision + (j * d + i) * lanes;
@@ -75,16 +76,18 @@ static void denoiser_join_halves(int k, int lanes, const double *restrict plus, 
 /* Walks over the vertices with k free coordinates: computes their sums or, if `sums` is NULL, the largest
  * weight. */
 static void denoiser_walk_vertices(const Tree *tree, int k, double *sums) {
-  for (int half = 0; half < 2 && k > 0; half++) {
+  if (k == 0) {
+    if (sums)
+      denoiser_weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
+    else
+      denoiser_raise_top_weight(tree->lanes, tree->at[0], tree->top);
+    return;
+  }
+  for (int half = 0; half < 2; half++) {
     fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
     denoiser_walk_vertices(tree, k - 1, sums ? tree->sums[k - 1][half] : NULL);
   }
-  if (!sums && k == 0)
-    denoiser_raise_top_weight(tree->lanes, tree->at[0], tree->top);
-  else if (sums && k == 0)
-    denoiser_weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
-  else if (sums)
-    denoiser_join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
+  if (sums) denoiser_join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
 }
 
 /* Turns sums into D and C, both triangles. */

@@ -27,13 +27,15 @@ typedef struct {
   double *part, *spread; /* [n]: share / total, and (total - share) of that */
 } Component;
 
-/* Adds log_weight to the running total. The arguments are separate because pointers in a structure would keep
- * the compiler from vectorising. */
+/* Adds the component's weight to the running total. Pointers are copied out of the structure, which would
+ * keep the compiler from vectorising. */
 SIMD_CLONES
-static void join_component(bool first, int lanes, const double *restrict log_weight, double *restrict top,
-                           double *restrict total, double *restrict old_share, double *restrict share,
-                           double *restrict part, double *restrict spread) {
-  lanes_join(first, lanes, log_weight, top, total, old_share, share);
+static void join_component(bool first, int lanes, const Component *at) {
+  double *restrict total = at->total;
+  double *restrict share = at->share;
+  double *restrict part = at->part;
+  double *restrict spread = at->spread;
+  lanes_join(first, lanes, at->log_weight, at->top, total, at->old_share, share);
   for (int n = 0; n < lanes; n++) {
     part[n] = share[n] / total[n];
     spread[n] = (total[n] - share[n]) * part[n];
@@ -55,13 +57,14 @@ static void denoiser_add_mean(int count, int lanes, const double *restrict part,
 /* Adds the component to the sum for the covariance, lower triangle. */
 SIMD_CLONES
 static void denoiser_add_covariance(int d, int lanes, const Component *at, double *restrict covariance) {
-  const double *restrict old_share = at->old_share, *restrict share = at->share,
-                         *restrict spread = at->spread;
+  const double *restrict old_share = at->old_share;
+  const double *restrict share = at->share;
+  const double *restrict spread = at->spread;
   for (int i = 0; i < d; i++) {
     const double *restrict away = at->mean + i * lanes;
     for (int j = 0; j <= i; j++) {
-      const double *restrict other = at->mean + j * lanes, *restrict inverse =
-                                                               at->inverse + (i * d + j) * lanes;
+      const double *restrict other = at->mean + j * lanes;
+      const double *restrict inverse = at->inverse + (i * d + j) * lanes;
       double *restrict c = covariance + (i * d + j) * lanes;
       for (int n = 0; n < lanes; n++)
         c[n] =
@@ -110,8 +113,7 @@ static void mixture_moments_at(const Denoiser *denoiser, const LaneEvidence *evi
     linalg_forward_lanes(d, lanes, at->factor, at->mean);
     mixture_evidence_weigh(d, lanes, self->constant[c], at->factor, at->mean, at->log_weight);
     linalg_backward_lanes(d, lanes, at->factor, at->mean);
-    join_component(c == 0, lanes, at->log_weight, at->top, at->total, at->old_share, at->share, at->part,
-                   at->spread);
+    join_component(c == 0, lanes, at);
     denoiser_add_mean(d * lanes, lanes, at->part, at->mean, mean);
     if (!covariance) continue;
     linalg_inverse_lanes(d, lanes, at->factor, at->inverse);

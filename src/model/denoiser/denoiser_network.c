@@ -147,6 +147,17 @@ static void denoiser_network_covariance(const DenoiserNetwork *self, const doubl
   lanes_add(count, 1, at->covariance, at->slope);
 }
 
+/* Counts lanes with an eigenvalue above what the network was trained for. */
+static void denoiser_count_beyond(const DenoiserNetwork *self, const LaneEvidence *evidence,
+                                  int *lane_fallbacks) {
+  const int lanes = evidence->lanes;
+  for (int n = 0; n < lanes; n++) {
+    bool beyond = false;
+    for (int i = 0; i < self->d; i++) beyond |= evidence->eigenvalue[i * lanes + n] > self->most_precision;
+    lane_fallbacks[n] += beyond;
+  }
+}
+
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const LaneEvidence *evidence,
                               double *mean, double *covariance, int *lane_fallbacks, void *scratch) {
   const int d = self->d, lanes = evidence->lanes;
@@ -157,12 +168,7 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const Lan
     self->start->moments(self->start, evidence, mean, covariance, lane_fallbacks, at->start);
     return;
   }
-  /* Count lanes with an eigenvalue above what the network was trained for, unless it has no share there. */
-  for (int n = 0; n < lanes && self->share[DENOISER_BINS - 1] > 0; n++) {
-    bool beyond = false;
-    for (int i = 0; i < d; i++) beyond |= evidence->eigenvalue[i * lanes + n] > self->most_precision;
-    lane_fallbacks[n] += beyond;
-  }
+  if (self->share[DENOISER_BINS - 1] > 0) denoiser_count_beyond(self, evidence, lane_fallbacks);
   denoiser_pad_lanes(d * d, lanes, evidence->basis, padded->basis);
   denoiser_pad_lanes(d, lanes, evidence->eigenvalue, padded->eigenvalue);
   denoiser_pad_lanes(d, lanes, evidence->vector, padded->vector);

@@ -85,10 +85,10 @@ static double denoiser_path_slope(const Normaliser *self, const double *vector, 
 static double denoiser_integrate_path(const double *f, double step, double *error) {
   double sums[LEVELS];
   for (int level = 0; level < LEVELS; level++) {
-    const int apart = 1 << (LEVELS - 1 - level);
+    const int stride = 1 << (LEVELS - 1 - level);
     sums[level] = 0.5 * (f[0] + f[NODES]);
-    for (int n = apart; n < NODES; n += apart) sums[level] += f[n];
-    sums[level] *= step * apart;
+    for (int n = stride; n < NODES; n += stride) sums[level] += f[n];
+    sums[level] *= step * stride;
   }
   double before = sums[LEVELS - 1];
   for (int order = 1, power = 4; order < LEVELS; order++, power *= 4) {

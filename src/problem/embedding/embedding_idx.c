@@ -79,7 +79,8 @@ static Status embedding_digits_read_values(Arena *memory, GzipFile *file, const 
   if (more)
     return status_set(STATUS_INPUT, "%s continues at byte %zu, after the %d %s that its header promises",
                       name, (size_t)at + size, out->count, embedding_digits_file_kind(out));
-  for (size_t i = 0; out->magic == IDX_LABELLED && i < size; i++)
+  if (out->magic != IDX_LABELLED) return STATUS_OK;
+  for (size_t i = 0; i < size; i++)
     if (out->values[i] >= IDX_LABELS)
       return status_set(STATUS_INPUT, "%s: label %zu, at byte %zu, is %d; labels are 0 to %d", name, i,
                         (size_t)at + i, out->values[i], IDX_LABELS - 1);

@@ -33,7 +33,10 @@ void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double
         for (int n = 0; n < own; n++) variance[n] += c * u_i[n] * u_j[n];
       }
     }
-    for (int n = own; n < lanes; n++) mean[n] = mean[0], variance[n] = variance[0];
+    for (int n = own; n < lanes; n++) {
+      mean[n] = mean[0];
+      variance[n] = variance[0];
+    }
   }
 }
 
@@ -131,14 +134,18 @@ static void langevin_judge(Langevin *self, double rate) {
 
 static void langevin_swap_states(double **a, double **b) {
   double *kept = *a;
-  *a = *b, *b = kept;
+  *a = *b;
+  *b = kept;
 }
 
 SIMD_CLONES
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
   const int d = self->d, lanes = self->lanes;
   ASSERT((int)rng.lanes == lanes);
-  for (int n = 0; n < lanes; n++) self->step[n] = step_size, self->root[n] = sqrt(step_size);
+  for (int n = 0; n < lanes; n++) {
+    self->step[n] = step_size;
+    self->root[n] = sqrt(step_size);
+  }
   rng_lanes_normal(&rng, d, self->u);
   evaluate_target(self, self->u, self->gradient, self->log_target);
   for (int k = 0; k < steps; k++) {

@@ -28,7 +28,8 @@ Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector
     self->b[k] = 0;
     for (int i = 0; i < d; i++) self->b[k] += self->basis[i * d + k] * vector[i];
   }
-  self->smallest = self->q[0], self->largest = self->q[d - 1];
+  self->smallest = self->q[0];
+  self->largest = self->q[d - 1];
   while (self->free < d && self->q[self->free] < (1 - SAME) * self->largest) self->free++;
   return STATUS_OK;
 }

@@ -54,7 +54,8 @@ static void tilt_reverse_draw_gaussian(int d, int lanes, double of_denoised, con
     for (int n = 0; n < lanes; n++)
       s_i[n] = special_two_products(of_denoised, denoised[i * lanes + n], of_state, s_i[n]);
     for (int j = 0; j <= i; j++) {
-      const double *restrict l_ij = l + (i * d + j) * lanes, *restrict z_j = z + j * lanes;
+      const double *restrict l_ij = l + (i * d + j) * lanes;
+      const double *restrict z_j = z + j * lanes;
       for (int n = 0; n < lanes; n++) s_i[n] += l_ij[n] * z_j[n];
     }
   }

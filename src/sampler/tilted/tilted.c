@@ -225,7 +225,9 @@ static Status tilted_create_cloud(Arena *memory, const SamplerSetup *setup, Tilt
   TRY(history_create(memory, setup->prior->d, 1, setup->likelihood, &self->tilt));
   snprintf(count, sizeof count, "particles=%d", particles);
   TRY(config_options(memory, "tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &options));
-  inner.prior = &self->prior, inner.runs = 1, inner.options = options;
+  inner.prior = &self->prior;
+  inner.runs = 1;
+  inner.options = options;
   return sampler_create(memory, &sampler_smc_tempered, &inner, &self->sampler);
 }
 
