@@ -189,7 +189,8 @@ Status app_study_of_folder(const char *directory, Study *out) {
 }
 
 void app_note_unused(const Study *study) {
-  for (int s = 0; s < study->file->setting_count && parallel_rank() == 0; s++) {
+  if (parallel_rank() != 0) return;
+  for (int s = 0; s < study->file->setting_count; s++) {
     const Config *setting = study->file->settings[s];
     const LikelihoodOps *ops = likelihood_find(config_text(setting, "likelihood"));
     if (ops->quadratic || config_is(setting, "problem.noise", "auto")) continue;
@@ -278,7 +279,10 @@ static Status print_fallbacks(StoreFile *file, const Study *study) {
   for (int c = 0; c < names->setting_count * policies; c++, fallbacks += runs) {
     double count = 0;
     size_t hit = 0;
-    for (size_t r = 0; r < runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
+    for (size_t r = 0; r < runs; r++) {
+      count += fallbacks[r];
+      hit += fallbacks[r] > 0;
+    }
     if (count == 0) continue;
     if (first)
       printf("\nnumerical fallbacks: a simpler method was used where a number went wrong, or a learned prior "

@@ -68,17 +68,22 @@ static const char README[] =
     "| problem | d | likelihood | noise | histories | draws | what it is |\n"
     "|---|---|---|---|---|---|---|\n";
 
+/* Closes the folder and returns whether it was empty. */
+static bool app_score_close_empty(DIR *folder) {
+  bool empty = true;
+  for (const struct dirent *entry; (entry = readdir(folder));)
+    empty = empty && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0);
+  closedir(folder);
+  return empty;
+}
+
 Status app_score_files_begin(const char *directory, int count, const Pack *packs) {
   Text text;
-  bool empty = true;
   DIR *folder = opendir(directory);
   if (!folder && errno != ENOENT)
     return status_set(STATUS_FILE, "cannot read the folder %s: %s", directory, strerror(errno));
   if (!folder) TRY(app_score_make_folder(directory));
-  for (const struct dirent *entry; folder && empty && (entry = readdir(folder));)
-    empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-  if (folder) closedir(folder);
-  if (!empty)
+  if (folder && !app_score_close_empty(folder))
     return status_set(STATUS_FILE, "%s is not empty; an export needs a new or empty folder", directory);
   TRY(app_score_text_begin(&text));
   fprintf(text.out, README, provenance_source());

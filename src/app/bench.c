@@ -32,7 +32,7 @@ static void bench_add_sampler(const char *name) {
 /* Adds the samplers of a list such as "ts,diffts". */
 static void bench_take_samplers(struct argp_state *state, const char *text) {
   char *copy = strdup(text), *rest = copy;
-  for (const char *name; copy && (name = strsep(&rest, ","));) {
+  for (const char *name; (name = strsep(&rest, ","));) {
     if (!sampler_find(name)) app_unknown_name(state, "--samplers", name, "a sampler", sampler_name);
     bench_add_sampler(name);
   }

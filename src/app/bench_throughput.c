@@ -199,7 +199,8 @@ static bool throughput_tick(void *context, double fraction) {
   }
   clocked->rounds++;
   clocked->reached = fmax(clocked->reached, round(fraction * c->run->problem->rounds));
-  clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;
+  clocked->flops = c->counted.flops;
+  clocked->bytes = c->counted.bytes;
   clocked->open = fraction < 1;
   bench_meter_stop(c->meter);
   return c->meter->seconds < c->seconds;

@@ -148,7 +148,10 @@ static Status call_verb(int argc, char **argv) {
   if (!verbs[v].name) return config_unknown_name(STATUS_USAGE, argv[1], "a verb", verb_name);
   const AppVerb *verb = verbs[v].verb;
   snprintf(name, sizeof name, "thompson %s", verbs[v].name);
-  if (argc == 3 && strcmp(argv[2], "--manual") == 0) return manual_verb(verb, name), STATUS_OK;
+  if (argc == 3 && strcmp(argv[2], "--manual") == 0) {
+    manual_verb(verb, name);
+    return STATUS_OK;
+  }
   argv[1] = name;
   app_parse(verb, argc - 1, argv + 1);
   if (verb->run) return verb->run();
@@ -195,10 +198,19 @@ int main(int argc, char **argv) {
   linalg_one_thread();
   store_prepare_library();
   provenance_set_command(argc, argv);
-  if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-    return print_help(), EXIT_SUCCESS;
-  if (argc == 2 && strcmp(argv[1], "--manual") == 0) return manual_program(), EXIT_SUCCESS;
-  if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
+  const char *first = argc > 1 ? argv[1] : "";
+  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+    print_help();
+    return EXIT_SUCCESS;
+  }
+  if (argc == 2 && strcmp(first, "--manual") == 0) {
+    manual_program();
+    return EXIT_SUCCESS;
+  }
+  if (strcmp(first, "--version") == 0) {
+    printf("%s\n", provenance_source());
+    return EXIT_SUCCESS;
+  }
   Status status = call_verb(argc, argv);
   app_report(status);
   return status;

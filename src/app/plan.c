@@ -179,9 +179,11 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
                  "rank), as d is at least linear_algebra.distributed_from"
                : ": matrices shared by all draws, on one rank (LAPACK), as d is below "
                  "linear_algebra.distributed_from");
-  if (speed->measured) printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
-  for (int p = 0; p < file->policy_count && speed->measured; p++)
-    printf("#   %s %.3g\n", file->policies[p].label, app_plan_estimate_run(study, speed, 0, p));
+  if (speed->measured) {
+    printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
+    for (int p = 0; p < file->policy_count; p++)
+      printf("#   %s %.3g\n", file->policies[p].label, app_plan_estimate_run(study, speed, 0, p));
+  }
   printf("# about %.2g core-hours, %.2g of them training (%s)\n", estimate->hours + estimate->training_hours,
          estimate->training_hours,
          speed->measured ? "at measured speed" : "at an assumed speed; --calibrate measures it");

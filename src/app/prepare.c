@@ -255,7 +255,8 @@ static Status prepare_mnist_embed(Mnist *mnist) {
   TRY(embedding_classifier_embed(&mnist->classifier, &mnist->test, embedding->features + first * d));
   memcpy(mnist->label, mnist->training.label, first);
   memcpy(mnist->label + first, mnist->test.label, rows - first);
-  const LabelledRows all = {(int)rows, (int)d, IDX_LABELS, embedding->features, mnist->label};
+  const LabelledRows all = {
+      .rows = (int)rows, .d = (int)d, .labels = IDX_LABELS, .x = embedding->features, .label = mnist->label};
   double square = embedding_linear_fit_mean_square(&all);
   mnist->scale = config_is(values, "scale", "unit") && square > 0 ? 1 / sqrt(square) : 1;
   for (size_t i = 0; i < rows * d; i++) embedding->features[i] *= mnist->scale;

@@ -59,7 +59,9 @@ static Status look_over(const char *directory, Overview *overview) {
         count->done += state == RUN_OK;
         count->failed += state == RUN_FAILED;
       }
-    all->tasks += count->tasks, all->done += count->done, all->failed += count->failed;
+    all->tasks += count->tasks;
+    all->done += count->done;
+    all->failed += count->failed;
   }
   int done = 0; /* including tasks that nobody requested */
   for (int i = 0; i < study->task_count; i++) done += finished->state[i] == RUN_OK;

@@ -50,19 +50,23 @@ enum {
   DISCOUNT_COUNT = sizeof DISCOUNTS / sizeof *DISCOUNTS
 };
 
+/* Returns whether DEFAULTS sets this option. */
+static bool is_varied(const char *option) {
+  static const char *const varied[] = {"rule", "bayes_ucb_alpha", "quantile", "temper", "discount"};
+  for (size_t i = 0; i < sizeof varied / sizeof *varied; i++)
+    if (strcmp(option, varied[i]) == 0) return true;
+  return false;
+}
+
 /* Writes a policy as "name: mixts, components: 5", with the options that differ from their defaults; if
  * `varied`, without the options that DEFAULTS sets. */
 static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
-  static const char *const ours[] = {"rule", "bayes_ucb_alpha", "quantile", "temper", "discount"};
   size_t used = (size_t)snprintf(out, POLICY_LINE, "name: %s", policy->name);
   for (const ConfigKey *key = policy_keys(policy->name); key->name; key++) {
     char value[POLICY_LINE];
-    bool left_out = false;
-    if (!config_present(policy->options, key->name)) continue;
-    for (size_t i = 0; varied && i < sizeof ours / sizeof *ours; i++)
-      left_out |= strcmp(key->name, ours[i]) == 0;
+    if (!config_present(policy->options, key->name) || (varied && is_varied(key->name))) continue;
     config_show(policy->options, key->name, sizeof value, value);
-    if (left_out || (key->fallback && strcmp(value, key->fallback) == 0) || used >= POLICY_LINE) continue;
+    if ((key->fallback && strcmp(value, key->fallback) == 0) || used >= POLICY_LINE) continue;
     used += (size_t)snprintf(out + used, POLICY_LINE - used, ", %s: %s", key->name, value);
   }
 }
@@ -73,8 +77,9 @@ static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy,
   char base[POLICY_LINE];
   const char *list = "policies=[", *before = "";
   policy_line(policy, true, base);
-  for (int i = 0; i < DEFAULT_COUNT; i++)
-    for (int k = 0; k < (drifts && DEFAULTS[i].discounted ? DISCOUNT_COUNT : 1); k++) {
+  for (int i = 0; i < DEFAULT_COUNT; i++) {
+    const int discounts = drifts && DEFAULTS[i].discounted ? DISCOUNT_COUNT : 1;
+    for (int k = 0; k < discounts; k++) {
       const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
       char more[128] = "";
       int used = 0;
@@ -85,6 +90,7 @@ static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy,
                       more, strchr(DEFAULTS[i].options, ' ') + 1, more));
       before = ", ";
     }
+  }
   return arena_print(memory, out, "%s]", list);
 }
 
@@ -278,7 +284,9 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
   TRY(race_run(&race, found.results, &found.best, &found.known));
   if (guarded) {
     ALLOCATE(memory, found.wide, policies);
-    race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
+    race.world = &wide;
+    race.most = 2 * RACE_FIRST;
+    race.tolerance = 0;
     TRY(race_run(&race, found.wide, &best, &ignored));
   }
   return parallel_rank() == 0 ? tune_report(&found) : STATUS_OK;

@@ -111,7 +111,8 @@ static Status verify_folder(void) {
     if (finished.state[i] == RUN_NOT_RUN) continue;
     TRY(finished_try(&finished, &task, &usable));
     if (!usable) print_task(&study, &task, "UNUSABLE: ", status_message());
-    found.read++, found.damaged += !usable;
+    found.read++;
+    found.damaged += !usable;
     /* Failed tasks, and tasks of large settings, are not run again. */
     if (usable && finished.state[i] == RUN_OK && !study_task_is_large(&study, &task))
       found.order[found.count++] = i;

@@ -254,18 +254,26 @@ void auto_report(const AutoChoice *choice, FILE *out) {
           "auto: the first candidate within %g standard errors of the best on %d held-out tasks, fitted %s\n"
           "  energy score of ",
           choice->level, choice->tasks, choice->kept ? "without them" : "again with them");
-  if (choice->logs) fprintf(out, "half of the rewards, predicted from the other half");
-  for (int s = 0; s < choice->sizes && !choice->logs; s++)
-    fprintf(out, "%s%d", s == 0 ? "draws after " : s == choice->sizes - 1 ? " and " : ", ", choice->size[s]);
-  fprintf(out, "%s; relative to gaussian (error to the best); CPU s per fit, us per draw\n",
-          choice->logs ? "" : " observations");
+  if (choice->logs) {
+    fprintf(out, "half of the rewards, predicted from the other half");
+  } else {
+    for (int s = 0; s < choice->sizes; s++)
+      fprintf(out, "%s%d",
+              s == 0                   ? "draws after "
+              : s == choice->sizes - 1 ? " and "
+                                       : ", ",
+              choice->size[s]);
+    fprintf(out, " observations");
+  }
+  fprintf(out, "; relative to gaussian (error to the best); CPU s per fit, us per draw\n");
   for (int c = 0; c < CANDIDATES; c++) {
     fprintf(out, "  %-9s  %-9s ", candidates[c].family, candidates[c].sampler);
-    for (int s = 0; s < choice->sizes && choice->judged[c]; s++) fprintf(out, " %10.4g", choice->score[c][s]);
-    if (choice->judged[c])
-      fprintf(out, "  %8.3f (%.3f)  %8.3g %8.3g%s\n", choice->ratio[c], choice->error[c],
-              choice->seconds_fit[c], 1e6 * choice->seconds_draw[c], c == choice->chosen ? "  chosen" : "");
-    else
+    if (!choice->judged[c]) {
       fprintf(out, " does not support this likelihood\n");
+      continue;
+    }
+    for (int s = 0; s < choice->sizes; s++) fprintf(out, " %10.4g", choice->score[c][s]);
+    fprintf(out, "  %8.3f (%.3f)  %8.3g %8.3g%s\n", choice->ratio[c], choice->error[c],
+            choice->seconds_fit[c], 1e6 * choice->seconds_draw[c], c == choice->chosen ? "  chosen" : "");
   }
 }

@@ -40,7 +40,8 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
   const int d = theta->d, n = theta->n, rounds = size[sizes - 1];
   double *normal, *uniform;
   TRY(auto_tasks_allocate(memory, d, n, likelihood, fit, rounds, d, out));
-  out->sizes = sizes, out->size = size;
+  out->sizes = sizes;
+  out->size = size;
   ALLOCATE_ARRAYS(&scratch, n, normal, uniform);
   for (int round = 0; round < rounds; round++) {
     double *phi = out->phi + (size_t)round * (size_t)(d * n), *reward = out->reward + round * n;
@@ -109,8 +110,14 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
     most = (int)fmax(most, fmin(logs_task(logs, k)[width - 1] / 2 + 0.5, MOST_ROWS));
   *rounds = logs_has_rows(logs) ? most : d;
   TRY(auto_tasks_allocate(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
-  out->sizes = 1, out->size = rounds, out->predicted = true;
-  for (int64_t r = 0; r < logs->observations && logs_has_rows(logs); r++) {
+  out->sizes = 1;
+  out->size = rounds;
+  out->predicted = true;
+  if (!logs_has_rows(logs)) {
+    for (int k = 0; k < n; k++) TRY(auto_tasks_halve_evidence(logs_task(logs, k), k, work, out));
+    return STATUS_OK;
+  }
+  for (int64_t r = 0; r < logs->observations; r++) {
     const double *row = logs_row(logs, r);
     const int task = (int)row[d + 1], place = seen[task] / 2;
     const bool test = seen[task]++ % 2;
@@ -119,8 +126,6 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
     for (int i = 0; i < d; i++) at[i * n] = row[i];
     (test ? out->outcome : out->reward)[place * n + task] = row[d];
   }
-  for (int k = 0; k < n && !logs_has_rows(logs); k++)
-    TRY(auto_tasks_halve_evidence(logs_task(logs, k), k, work, out));
   return STATUS_OK;
 }
 

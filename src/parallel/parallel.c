@@ -119,7 +119,8 @@ Status parallel_broadcast_text(char **text) {
 }
 
 void parallel_collect(void *bytes, size_t size) {
-  for (size_t at = 0; parallel_size() > 1 && at < size; at += PIECE)
+  if (parallel_size() == 1) return;
+  for (size_t at = 0; at < size; at += PIECE)
     MPI_Allreduce(MPI_IN_PLACE, (char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE,
                   MPI_BOR, MPI_COMM_WORLD);
 }
@@ -227,8 +228,8 @@ void parallel_counter_exchange(Counters *counters, int count, CounterStop *stops
     }
   }
   /* With several ranks `now` is valid only after this. */
-  for (int k = 0; k < count && !counters->alone; k++)
-    if (k + 1 == count || stops[k + 1].host != stops[k].host)
+  for (int k = 0; k < count; k++)
+    if (!counters->alone && (k + 1 == count || stops[k + 1].host != stops[k].host))
       MPI_Win_flush(parallel_counter_rank_of_host(counters, stops[k].host), counters->window);
   for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }

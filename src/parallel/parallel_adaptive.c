@@ -51,8 +51,8 @@ static Status parallel_adaptive_read_block(Adaptive *adaptive, signed char *stat
         state[task.index] = RUN_NOT_RUN;
       else
         TRY(status);
-      for (int b = 0; b < runs && status == STATUS_OK; b++)
-        into[b] = study_result_values(&result, study->target_curve, b)[last];
+      if (status == STATUS_OK)
+        for (int b = 0; b < runs; b++) into[b] = study_result_values(&result, study->target_curve, b)[last];
     }
     moments[p] = (Moments){0};
     for (int b = 0; b < runs; b++) {

@@ -36,11 +36,12 @@ Status parallel_fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void)
   status = parallel_fits_take_shared_parts(counters, count, fits, stop, progress);
   status = parallel_agree(status);
   parallel_counter_destroy(counters);
-  for (int f = 0; f < count && status == STATUS_OK; f++) {
+  if (status != STATUS_OK) return status;
+  for (int f = 0; f < count; f++) {
     fits[f].seconds = parallel_sum(fits[f].seconds);
     parallel_collect(fits[f].values, (size_t)fits[f].parts * fits[f].part_size * sizeof *fits[f].values);
   }
-  return status;
+  return STATUS_OK;
 }
 
 Status parallel_fits_assemble(Arena *memory, const Fit *fit, Prior *out) {

@@ -54,7 +54,8 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   status = parallel_agree(status);
   if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
   status = parallel_agree(status);
-  for (int i = 0; i < count && status == STATUS_OK && parallel_rank() == 0; i++) {
+  const int here = parallel_rank() == 0 ? count : 0; /* tasks that this rank's journal takes */
+  for (int i = 0; i < here && status == STATUS_OK; i++) {
     status = journal_append(runner->journal, &runner->tasks[i], &runner->results[i]);
     if (status == STATUS_OK && runner->results[i].status == RUN_FAILED)
       tasks_report_failure(study, runner->directory, &runner->tasks[i], &runner->results[i]);
@@ -68,9 +69,9 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   }
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  const double here = (double)usage.ru_maxrss * 1024, all = parallel_sum(here); /* VmHWM */
+  const double own = (double)usage.ru_maxrss * 1024, all = parallel_sum(own); /* VmHWM */
   if (speaks)
-    fprintf(stderr, "  peak memory: %.2f GB on the first rank, %.2f GB per rank on average\n", here / 1e9,
+    fprintf(stderr, "  peak memory: %.2f GB on the first rank, %.2f GB per rank on average\n", own / 1e9,
             all / 1e9 / parallel_size());
   return status;
 }
@@ -79,8 +80,9 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
  * succeeded. */
 static Status all_ranks_visit_blocks(Runner *runner, const signed char *state, TasksOutcome *outcome) {
   const Study *study = runner->study;
-  for (int s = 0; s < study->file->setting_count; s++)
-    for (int k = 0; k < study->runs.blocks && problem_is_large(study->file->settings[s]); k++) {
+  for (int s = 0; s < study->file->setting_count; s++) {
+    if (!problem_is_large(study->file->settings[s])) continue;
+    for (int k = 0; k < study->runs.blocks; k++) {
       int count = 0;
       for (int p = 0; p < study->file->policy_count; p++) {
         const int index = study_task_index(study, s, p, k);
@@ -95,6 +97,7 @@ static Status all_ranks_visit_blocks(Runner *runner, const signed char *state, T
       else
         TRY(status);
     }
+  }
   return STATUS_OK;
 }
 

@@ -92,7 +92,8 @@ static Status parallel_prepare_drop_present(const char *directory, int *count, N
   SCRATCH_ARENA(scratch);
   char *present;
   ALLOCATE_ON_RANKS(&scratch, present, *count);
-  for (int i = 0; i < *count && parallel_rank() == 0; i++) {
+  const int here = parallel_rank() == 0 ? *count : 0; /* priors that this rank looks at */
+  for (int i = 0; i < here; i++) {
     char path[4096];
     present[i] = needs[i].belief.kind == BELIEF_FILE;
     if (present[i]) continue;

@@ -39,7 +39,9 @@ int worklist_choose(int count, const WorkLine *lines, int rank) {
     if (!lines[line].begun) return line;
     const double speed = worklist_speed(count, lines, line);
     const double expected = lines[line].next * (speed > 0 ? speed : 1);
-    if (expected > most) most = expected, longest = line;
+    if (expected <= most) continue;
+    most = expected;
+    longest = line;
   }
   return longest;
 }

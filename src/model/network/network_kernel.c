@@ -248,7 +248,8 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
     for (int l = last; l > 0; l--) {
       float *next = at.delta[l % 2];
       network_backward(shape, &at, l, columns, delta, delta_row, next, LANES);
-      delta = next, delta_row = LANES;
+      delta = next;
+      delta_row = LANES;
     }
     network_backward(shape, &at, 0, columns, delta, delta_row, out + lane, (size_t)lanes);
   }

@@ -117,12 +117,18 @@ typedef struct {
   float *x, *target; /* [inputs, batch], [d, batch] */
 } Training;
 
+/* Returns the stream of a step of training. */
+static Rng denoiser_training_stream(const PriorFit *fit, int step) {
+  return (Rng){
+      .key = rng_key(fit->seed, RNG_DENOISER_TRAINING), .run = fit->replicate, .draw = (uint32_t)step};
+}
+
 /* Draws the batch of step = 1 .. steps: x and target. */
 static void denoiser_training_draw_batch(Training *self, int step) {
   const int d = self->d;
   const size_t row = (size_t)self->batch;
   DenoiserCases *cases = &self->cases;
-  Rng rng = {rng_key(self->fit->seed, RNG_DENOISER_TRAINING), self->fit->replicate, 0, (uint32_t)step, 0};
+  Rng rng = denoiser_training_stream(self->fit, step);
   for (int lane = 0; lane < self->batch; lane += LANES) {
     denoiser_cases_draw(cases, self->samples, false, &rng);
     linalg_multiply_lanes(d, LANES, cases->observed.basis, cases->error, self->error);
@@ -156,10 +162,11 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   ALLOCATE(&scratch, self.target, d * (size_t)self.batch);
   ALLOCATE_ARRAYS(&scratch, count, weights, gradient, first, second);
   ALLOCATE(&scratch, workspace, network_workspace(shape));
-  Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
+  Rng start = {.key = rng_key(fit->seed, RNG_DENOISER_START), .run = fit->replicate};
   learning_start(shape, &start, weights);
   memcpy(parameters, weights, count * sizeof *parameters);
-  for (int step = 1; step <= fit->steps && core_tick_allows(); step++) {
+  for (int step = 1; step <= fit->steps; step++) {
+    if (!core_tick_allows()) break;
     denoiser_training_draw_batch(&self, step);
     network_loss_gradient(shape, weights, self.batch, self.x, self.target, gradient, workspace);
     learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), gradient, first, second,
@@ -232,8 +239,7 @@ Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const
   memset(out, 0, sizeof *out);
   TRY(training_check_create(&scratch, denoiser->d, &check));
   TRY(denoiser->scratch(denoiser, &scratch, &work));
-  /* Draw 0 is free, as training steps count from 1. */
-  Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
+  Rng rng = denoiser_training_stream(fit, 0); /* which is free, as training steps count from 1 */
   for (int tile = 0; tile < CHECK_TILES; tile++) {
     const LaneEvidence *at = &check.cases.observed;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
@@ -261,8 +267,7 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
   ALLOCATE(&scratch, mixture, d * LANES);
   ALLOCATE(&scratch, agreement, DENOISER_BINS * held_out);
   for (int k = 0; k < DENOISER_BINS; k++) network->share[k] = 1;
-  /* The draw after the last training step; the check has draw 0. */
-  Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, (uint32_t)fit->steps + 1, 0};
+  Rng rng = denoiser_training_stream(fit, fit->steps + 1); /* after the last step; the check has 0 */
   for (int tile = 0; tile < CHECK_TILES; tile++) {
     const DenoiserCases *cases = &check.cases;
     const LaneEvidence *at = &cases->observed;
@@ -285,7 +290,10 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
   for (int k = 0; k < DENOISER_BINS; k++) {
     const double *own = agreement + k * held_out;
     double sum = 0, squares = 0;
-    for (int j = 0; j < held_out; j++) sum += own[j], squares += own[j] * own[j];
+    for (int j = 0; j < held_out; j++) {
+      sum += own[j];
+      squares += own[j] * own[j];
+    }
     network->share[k] = square[k] > 0 ? fmin(fmax((sum - sqrt(squares)) / square[k], 0), 1) : 0;
   }
   return STATUS_OK;

@@ -128,17 +128,20 @@ Status prior_save(const Prior *prior, const char *path) {
   return store_finish(file, prior_put(prior, file));
 }
 
-static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
-  const char *name;
+static Status prior_refuse_family(const StoreFile *file, const char *name) {
   char allowed[256] = "";
   size_t used = 0;
+  for (int i = 0; prior_name(i) && used < sizeof allowed; i++)
+    used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", i ? " | " : "", prior_name(i));
+  return status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; allowed: %s", store_path(file), name,
+                    allowed);
+}
+
+static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+  const char *name;
   TRY(store_get_text_attribute(out->memory, file, "prior", &name));
   const PriorOps *family = prior_find(name);
-  for (int i = 0; !family && prior_name(i) && used < sizeof allowed; i++)
-    used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", i ? " | " : "", prior_name(i));
-  if (!family)
-    return status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; allowed: %s", store_path(file), name,
-                      allowed);
+  if (!family) return prior_refuse_family(file, name);
   out->ops = family;
   if (store_has_attribute(file, "noise")) {
     TRY(store_get_real_attribute(file, "noise", &out->noise));

@@ -195,7 +195,10 @@ static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSample
   TRY(mixture_copy(&scratch, mixture, &copy));
   TRY(denoiser_mixture_create(&scratch, &copy, false, &alone));
   TRY(denoiser_check(fit, samples, &alone, &check));
-  for (int k = 0; k < DENOISER_BINS; k++) before += self->check.error[k], after += check.error[k];
+  for (int k = 0; k < DENOISER_BINS; k++) {
+    before += self->check.error[k];
+    after += check.error[k];
+  }
   if (after >= before) return STATUS_OK;
   self->check = check;
   self->mixture = *mixture;

@@ -121,7 +121,8 @@ static void prior_diffusion_score(const Prior *prior, int lanes, const double *t
   for (int i = 0; i < d; i++) {
     const double slope = factor / chain->scale[i];
     for (int n = 0; n < lanes; n++) score[i * lanes + n] *= slope;
-    for (int j = 0; hessian && j < d; j++)
+    if (!hessian) continue;
+    for (int j = 0; j < d; j++)
       for (int n = 0; n < lanes; n++)
         hessian[((size_t)i * (size_t)d + (size_t)j) * (size_t)lanes + (size_t)n] *= slope / chain->scale[j];
   }

@@ -67,7 +67,8 @@ Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context,
   Given *self;
   ALLOCATE(memory, self, 1);
   *out = (Prior){.memory = memory, .ops = &given_ops, .d = d, .state = self, .denoiser = &self->denoiser};
-  self->function = function, self->context = context;
+  self->function = function;
+  self->context = context;
   TRY(denoiser_standard(memory, d, &self->denoiser));
   self->denoiser.state = self;
   self->denoiser.scratch = prior_given_scratch;
@@ -171,7 +172,8 @@ Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, Gi
   ALLOCATE_ARRAYS(memory, QUESTIONS * size, self->asked, self->answered);
   ALLOCATE(memory, self->theta, LANES * size);
   ALLOCATE(memory, self->scratch, 2 * LANES * size);
-  self->function = function, self->context = context;
+  self->function = function;
+  self->context = context;
   self->chain.state = self;
   self->chain.noise = score_noise;
   self->chain.noise_vjp = score_noise_vjp;

@@ -53,8 +53,8 @@ static PriorGridEntry prior_grid_join_quarters(int level, uint32_t column, uint3
     }
     largest = fmax(largest, quarter[k].mean);
   }
-  for (int k = 0; k < PRIOR_GRID_QUARTERS && largest > -INFINITY; k++)
-    sum += special_exp(quarter[k].mean - largest);
+  if (largest > -INFINITY)
+    for (int k = 0; k < PRIOR_GRID_QUARTERS; k++) sum += special_exp(quarter[k].mean - largest);
   whole.mean = sum > 0 ? largest + log(sum / PRIOR_GRID_QUARTERS) : -INFINITY;
   return whole;
 }
@@ -78,8 +78,11 @@ Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
       /* `top` is the largest value of the cell and its eight neighbours, the cell itself on ties. */
       for (uint32_t y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
         for (uint32_t x = column > 0 ? column - 1 : 0; x <= column + 1 && x < SIDE; x++)
-          if (value[y * SIDE + x] > entry.top)
-            entry.top = value[y * SIDE + x], entry.column = x, entry.row = y;
+          if (value[y * SIDE + x] > entry.top) {
+            entry.top = value[y * SIDE + x];
+            entry.column = x;
+            entry.row = y;
+          }
       out->table[prior_grid_cell_index(LEVELS, column, row)] = entry;
     }
   prior->ops->log_density(prior, SAMPLES, theta, density);
@@ -89,7 +92,9 @@ Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
     PriorGridEntry *entry = &out->table[prior_grid_cell_index(LEVELS, column, row)];
     if (density[n] <= entry->top) continue;
     if (density[n] > entry->top + 1) out->thin[row * SIDE + column] = true;
-    entry->top = density[n], entry->column = column, entry->row = row;
+    entry->top = density[n];
+    entry->column = column;
+    entry->row = row;
   }
   for (int level = LEVELS - 1; level >= 0; level--)
     for (uint32_t row = 0; row < 1u << level; row++)
@@ -136,7 +141,8 @@ static int prior_grid_judge_quarter(int k, int stride, const double *density, do
     own[i] = density[prior_grid_quarter_point(k, i) * stride];
     if (own[i] > own[best]) best = i;
   }
-  *top = own[best], *mean = -INFINITY;
+  *top = own[best];
+  *mean = -INFINITY;
   if (*top > -INFINITY) {
     for (int i = 0; i < POINTS; i++) sum += special_exp(own[i] - *top);
     *mean = *top + log(sum / POINTS);

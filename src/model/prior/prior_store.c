@@ -55,7 +55,8 @@ Status mixture_check(const char *name, Mixture *mixture) {
     return status_set(STATUS_INPUT, "%s: the weights sum to %.9g, not to 1", name, sum);
   /* Weights that sum to 1 up to the rounding of a float are normalised, but those of our own files are to be
    * read back bit for bit. */
-  for (int c = 0; c < mixture->components && fabs(sum - 1) > 1e-14; c++) mixture->weight[c] /= sum;
+  if (fabs(sum - 1) > 1e-14)
+    for (int c = 0; c < mixture->components; c++) mixture->weight[c] /= sum;
   for (int c = 0; c < mixture->components; c++) TRY(mixture_check_component(name, c, mixture));
   return STATUS_OK;
 }

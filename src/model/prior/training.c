@@ -58,13 +58,15 @@ void training_start(const NetworkShape *shape, double alpha_bar, const double *m
   for (int l = 0; l < last; l++) {
     const int count = shape->width[l + 1] * (shape->width[l] + 1);
     learning_draw_weights(shape->width[l], count, rng, parameters);
-    for (int k = 0; k < 2 * d && linear; k++)
-      pass_input(shape, l, k, l ? k : k / 2, l || k % 2 == 0 ? 1 : -1, parameters);
+    if (linear)
+      for (int k = 0; k < 2 * d; k++)
+        pass_input(shape, l, k, l ? k : k / 2, l || k % 2 == 0 ? 1 : -1, parameters);
     parameters += count;
   }
   memset(parameters, 0, out * (in + 1) * sizeof *parameters);
   /* Output i is offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
-  for (int i = 0; i < d && linear; i++) {
+  if (!linear) return;
+  for (int i = 0; i < d; i++) {
     const double slope = sqrt(1 - alpha_bar) / (alpha_bar * deviation[i] * deviation[i] + 1 - alpha_bar);
     pass_input(shape, last, i, last ? 2 * i : i, slope, parameters);
     if (last) parameters[(size_t)i * in + (size_t)(2 * i + 1)] = (float)-slope;
@@ -95,8 +97,10 @@ static void training_put_sample(const TrainingSetup *setup, int j, int lane, int
 /* Draws x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each once with a
  * noise and once with its negative (antithetic variates). */
 static void training_draw_batch(const TrainingSetup *setup, int t, int step) {
-  Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
-             (uint32_t)step, 0};
+  Rng rng = {.key = rng_key(setup->fit->seed, RNG_NETWORK_TRAINING),
+             .run = setup->fit->replicate,
+             .round = (uint32_t)t,
+             .draw = (uint32_t)step};
   const int lanes = setup->batch, pairs = lanes / 2;
   rng_uniform(&rng, pairs, setup->uniform);
   for (int lane = 0; lane < lanes; lane++)
@@ -146,7 +150,7 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   const double rate = share * share * fit->learning_rate;
   int failures = 0;
   /* The held-out samples in turn, each time with new noise. */
-  Rng rng = {rng_key(fit->seed, RNG_HELD_OUT), fit->replicate, (uint32_t)t, 0, 0};
+  Rng rng = {.key = rng_key(fit->seed, RNG_HELD_OUT), .run = fit->replicate, .round = (uint32_t)t};
   for (int lane = 0; lane < setup->checked; lane++)
     training_put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, setup->checked,
                         setup->held_x);
@@ -156,7 +160,8 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
   *loss = training_held_out_loss(setup, parameters);
-  for (int step = 1; step <= steps && failures < fit->patience && core_tick_allows(); step++) {
+  for (int step = 1; step <= steps && failures < fit->patience; step++) {
+    if (!core_tick_allows()) break;
     training_draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
@@ -174,7 +179,9 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
 }
 
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
-  Rng start = {rng_key(setup->fit->seed, RNG_NETWORK_START), setup->fit->replicate, (uint32_t)t, 0, 0};
+  Rng start = {.key = rng_key(setup->fit->seed, RNG_NETWORK_START),
+               .run = setup->fit->replicate,
+               .round = (uint32_t)t};
   training_start(&setup->shape, setup->schedule.alpha_bar[t], setup->mean, setup->deviation, &start,
                  parameters);
   train_stage(setup, t, 1, parameters, loss);
