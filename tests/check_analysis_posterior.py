@@ -235,6 +235,16 @@ class Posterior(StudyTest):
             self.assert_close([mean[0, p], error[0, p]], [own.mean(), np.std(groups, ddof=1) / np.sqrt(6)])
         self.assert_close(metrics.measured(dataset, "seconds_train", None)[0], np.full((1, 5), 1.0))  # 6 s for 6 priors
 
+    def test_any_column(self):
+        """A number of each run that no script knows (src/study/columns.h) is a metric like the others, in the words of the file."""
+        write_posterior(self.folder)
+        dataset = store.results(self.folder, None)
+        values = np.random.default_rng(9).random(dataset["seconds"].shape)
+        dataset["waits"] = dataset["seconds"].dims, values, {"long_name": "how often a run waited"}
+        one, = ablation.panels(dataset, "waits")
+        self.assert_close(one.means, averages.mean_and_error(averages.of_completed(dataset, "waits"))[0].T)
+        self.assertEqual(metrics.label(dataset, "waits"), "how often a run waited")
+
     def regret_study(self, name, settings, policies):
         folder = self.folder / name
         folder.mkdir()

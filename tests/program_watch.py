@@ -19,12 +19,12 @@ policies: [{policies}]
 """
 
 
-def without_watched(out, runs):
-    """Rewrites a folder's records as an earlier version wrote them: payloads end before watched[2, runs], for the given number of runs each."""
+def without_last_column(out, runs):
+    """Rewrites a folder's records as a version wrote them that did not have the last column (src/study/columns.h), for the given number of runs each."""
     for path in journals.files(out):
         records = []
         for record in journals.read(path)[0]:
-            payload, fields = record.payload[:-16 * runs], list(journals.HEADER.unpack(record.header))
+            payload, fields = record.payload[:-8 * runs], list(journals.HEADER.unpack(record.header))
             fields[4], fields[6] = len(payload), hashlib.sha256(payload).hexdigest().encode()
             head = journals.HEADER.pack(*fields)[:-16]
             records.append(record._replace(header=head + hashlib.sha256(head).hexdigest()[:16].encode(), payload=payload))
@@ -74,13 +74,14 @@ class Watch(program.ProgramTest):
         np.testing.assert_array_equal(*values)
         out = self.path("block64")
         self.assertEqual(self.lines(shown), ["lints"])
-        without_watched(out, 64)
-        shown = self.succeed("reduce", out, "--overwrite").stdout
-        self.assertNotIn(TITLE, shown)
-        with xr.open_dataset(f"{out}/results.nc") as data:
-            self.assertTrue(np.isnan(data["draws_offset"].values).all())
-            self.assertTrue(np.isfinite(data["regret"].values).all())
-        self.succeed("verify", out)
+        for lost in (["draws_spread"], ["draws_spread", "draws_offset"]):
+            without_last_column(out, 64)
+            shown = self.succeed("reduce", out, "--overwrite").stdout
+            self.assertNotIn(TITLE, shown)
+            with xr.open_dataset(f"{out}/results.nc") as data:
+                for name in ("regret", "draws_offset", "draws_spread"):
+                    self.assertEqual(np.isnan(data[name].values).all(), name in lost, name)
+            self.succeed("verify", out)
 
     def test_feedback_and_event_log(self):
         """Rewards that come late and in batches do not change which policies are named; if arms are picked by probabilities no draw decides, and none is watched."""

@@ -43,8 +43,8 @@ static Course run_policy(const Study *study, int policy) {
     memcpy(course.steps + at, result.curves, count * sizeof(double));
     memcpy(course.kl + at, result.curves + count, count * sizeof(double));
     for (int b = 0; b < task->runs; b++) {
-      CU_ASSERT_TRUE(result.seconds[b] > 0);
-      CU_ASSERT_EQUAL(result.fallbacks[b], 0);
+      CU_ASSERT_TRUE(result.columns.seconds[b] > 0);
+      CU_ASSERT_EQUAL(result.columns.fallbacks[b], 0);
     }
     study_result_destroy(&result);
   }

@@ -4,8 +4,9 @@
 One line for each policy, one panel for each combination of the other swept keys; values of a key that are words appear side by
 side in the order of the study. Metrics: the curves of the study (regret, emd, sd_ratio, ...) at one point (the last round or
 sample size, or --at), and seconds (CPU for one run without training), seconds_train (CPU to learn the prior once), fallbacks
-(numerical fallbacks in one run). Error bars are one standard error, over runs or over learned priors, whichever is larger (for
-metrics with one number per run, over learned priors). Grey band: the Monte-Carlo floor, the error of a second set of exact draws.
+(numerical fallbacks in one run), and any other variable with one number for each run. Error bars are one standard error, over
+runs or over learned priors, whichever is larger (for metrics with one number per run, over learned priors). Grey band: the
+Monte-Carlo floor, the error of a second set of exact draws.
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """
@@ -50,7 +51,7 @@ def named(keys, name):
 
 def panels(dataset, metric=None, against=None, at=None, select=lambda others: True):
     """The panels of one study. `select` keeps combinations of the other swept keys, given as {key: value}."""
-    metric = store.chosen(dataset, metric, metrics.WHOLE)
+    metric = store.chosen(dataset, metric, metrics.whole(dataset))
     keys = ranked_keys(dataset)
     if not keys:
         raise Error("the study sweeps no key, so there is nothing to draw against")
@@ -70,7 +71,7 @@ def panels(dataset, metric=None, against=None, at=None, select=lambda others: Tr
                                 metrics.label(dataset, metric, at), x[here], means[here].T, errors[here].T,
                                 design.policy_names(dataset), wanted[here].max() - missing[here].max(axis=0), wanted[here].max(),
                                 floor and tuple(values[here] for values in floor), metrics.IDEAL.get(metric),
-                                cut=metric not in metrics.WHOLE, ticks=ticks))
+                                cut=metric not in metrics.whole(dataset), ticks=ticks))
     return made
 
 
@@ -81,7 +82,7 @@ def main():
     parser.add_argument("--at", metavar="VALUE", type=float, help="round or sample size (default: the last)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments, kind=None)
-    metric = store.chosen(dataset, arguments.metric, metrics.WHOLE)
+    metric = store.chosen(dataset, arguments.metric, metrics.whole(dataset))
     drawing.save(panel.page(panels(dataset, metric, arguments.against, arguments.at), [dataset]), drawing.outputs(arguments, f"ablation_{metric}"))
 
 

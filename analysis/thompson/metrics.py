@@ -4,7 +4,7 @@ import numpy as np
 from . import averages, store, wording
 from ._library import Error
 
-# Metrics of whole runs, in addition to the curves: label of the axis.
+# Labels of the axis where the words in the file are too long.
 WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to learn the prior",
          "fallbacks": "numerical fallbacks per run"}
 NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distance": "mean distance to theta*",
@@ -13,6 +13,11 @@ NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distan
          "mode_weight_error": "mode weight error (total variation)", "largest_mode": "share of the fullest mode", "mean_error": "error of the mean",
          "covariance_error": "relative error of the covariance", "ess": "effective sample size"}
 IDEAL = {"sd_ratio": 1.0}
+
+
+def whole(dataset):
+    """Metrics of whole runs, in addition to the curves."""
+    return [*store.columns(dataset), "seconds_train"]
 
 
 def points(dataset, at):
@@ -43,7 +48,7 @@ def measured(dataset, metric, at):
     if metric == "seconds_train":
         once = dataset[metric].values / averages.replicates(dataset)
         return once, np.full(once.shape, np.nan), None
-    if metric in WHOLE:
+    if metric in whole(dataset):
         return *over_runs(dataset, metric), None
     where, floor = points(dataset, at), averages.floor(dataset, metric)
     means, errors = (averages.at(values, where) for values in averages.moments(dataset, metric))
@@ -57,8 +62,8 @@ def words(dataset, metric):
 
 def label(dataset, metric, at=None):
     """The label of the axis of values: what is shown, and at which point."""
-    if metric in WHOLE:
-        return WHOLE[metric]
+    if metric in whole(dataset):
+        return WHOLE.get(metric) or words(dataset, metric)
     where = dataset[store.axis(dataset)].values[points(dataset, at)]
     if len(set(where)) > 1:
         return f"{words(dataset, metric)} at the end"

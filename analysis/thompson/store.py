@@ -129,6 +129,11 @@ def curves(dataset):
     return [name for name in dataset.data_vars if dataset.variables[name].dims == whole and not name.endswith(FLOOR)]
 
 
+def columns(dataset):
+    """Names of what has one number for each run (src/study/columns.h)."""
+    return [name for name in dataset.data_vars if dataset.variables[name].dims == RUNS["status"] and name != "status"]
+
+
 def chosen(dataset, curve, others=()):
     """`curve`, or the first measured one if None; refuses what the file does not have. `others`: other names that are allowed."""
     known = [*curves(dataset), *others]

@@ -37,27 +37,29 @@ static bool journal_header_is_whole(const Header *header) {
          memcmp(header->check, again.check, CHECK_SIZE) == 0 && header->length >= 0;
 }
 
-enum { WATCHED = JOURNAL_PARTS - 1 /* the part that records of earlier versions lack */ };
+static JournalPart journal_column(const TaskResult *result, int c) {
+  return (JournalPart){columns_values(&result->columns, c), (size_t)result->runs * COLUMN_BYTES};
+}
 
 int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
                              JournalPart parts[JOURNAL_PARTS]) {
   const size_t runs = (size_t)result->runs, points = (size_t)result->points;
   int64_t length = 0;
-  parts[0] = (JournalPart){result->seconds, runs * sizeof *result->seconds};
-  parts[1] = (JournalPart){result->fallbacks, runs * sizeof *result->fallbacks};
-  parts[2] =
+  int count = 0;
+  for (int c = 0; c < JOURNAL_FIRST_COLUMNS; c++) parts[count++] = journal_column(result, c);
+  parts[count++] =
       (JournalPart){result->curves, (size_t)study->curve_count * runs * points * sizeof *result->curves};
-  parts[3] =
+  parts[count++] =
       (JournalPart){(char *)(uintptr_t)result->message, status == RUN_FAILED ? sizeof result->message : 0};
-  parts[WATCHED] = (JournalPart){result->watched, 2 * runs * sizeof *result->watched};
+  for (int c = JOURNAL_FIRST_COLUMNS; c < COLUMN_KINDS; c++) parts[count++] = journal_column(result, c);
   for (int i = 0; i < JOURNAL_PARTS; i++) length += (int64_t)parts[i].size;
   return length;
 }
 
-static Status journal_digest_payload(const JournalPart parts[JOURNAL_PARTS], char out[DIGEST_SIZE]) {
+static Status journal_digest_payload(int count, const JournalPart parts[], char out[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
-  for (int i = 0; i < JOURNAL_PARTS; i++) digest_add(&digest, parts[i].bytes, parts[i].size);
+  for (int i = 0; i < count; i++) digest_add(&digest, parts[i].bytes, parts[i].size);
   return digest_end(&digest, out);
 }
 
@@ -109,7 +111,7 @@ Status journal_append(Journal *journal, const Task *task, const TaskResult *resu
   memcpy(header.mark, MARK, sizeof MARK);
   memcpy(header.study, journal->study->file->sha256, sizeof header.study);
   header.length = journal_list_payload(journal->study, result->status, result, parts);
-  TRY(journal_digest_payload(parts, digest));
+  TRY(journal_digest_payload(JOURNAL_PARTS, parts, digest));
   memcpy(header.digest, digest, sizeof header.digest);
   TRY(journal_seal_header(&header));
   if (!journal->file) TRY(journal_make_file(journal));
@@ -240,17 +242,16 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
   TRY(journal_read_bytes(file, path, at, &header, sizeof header));
-  const int64_t length = journal_list_payload(study, (RunStatus)header.status, result, parts);
-  const bool lacks_watched = header.length == length - (int64_t)parts[WATCHED].size;
-  if (lacks_watched) parts[WATCHED].size = 0;
-  for (int i = 0; i < 2 * result->runs; i++) result->watched[i] = NAN;
-  bool whole = journal_header_is_whole(&header) && header.task == task->index &&
-               (lacks_watched || length == header.length);
+  int64_t length = journal_list_payload(study, (RunStatus)header.status, result, parts);
+  int count = JOURNAL_PARTS; /* of these the record has; earlier versions knew fewer columns */
+  while (length > header.length && count > JOURNAL_FEWEST_PARTS) length -= (int64_t)parts[--count].size;
+  columns_clear((size_t)result->runs, &result->columns);
+  bool whole = journal_header_is_whole(&header) && header.task == task->index && length == header.length;
   if (whole) {
     at += (int64_t)sizeof header;
-    for (int i = 0; i < JOURNAL_PARTS; at += (int64_t)parts[i++].size)
+    for (int i = 0; i < count; at += (int64_t)parts[i++].size)
       TRY(journal_read_bytes(file, path, at, parts[i].bytes, parts[i].size));
-    TRY(journal_digest_payload(parts, digest));
+    TRY(journal_digest_payload(count, parts, digest));
     whole = memcmp(digest, header.digest, sizeof header.digest) == 0;
   }
   if (!whole) return status_set(STATUS_INPUT, "%s is damaged: task %d cannot be read", path, task->index);

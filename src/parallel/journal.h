@@ -3,8 +3,8 @@
  *
  *   header    mark, SHA-256 of the study, task, outcome, time, length of the payload, SHA-256 of the payload,
  *             checksum of the header
- *   payload   seconds[runs], fallbacks[runs], curves[curve_count, runs, points], the message of a failure,
- *             and watched[2, runs], which records of earlier versions lack
+ *   payload   the first columns of the list (study/columns.h), [runs] each; curves[curve_count, runs,
+ * points]; the message of a failure; and the other columns, of which records of earlier versions lack some
  *
  * in the byte order of the machine. A record counts if its header and its payload match their checksums. So a
  * reader finds its way by headers alone, a torn or damaged record loses only its own task, and no two
@@ -19,7 +19,11 @@ typedef struct {
   size_t size;
 } JournalPart;
 
-enum { JOURNAL_PARTS = 5 };
+enum {
+  JOURNAL_FIRST_COLUMNS = 2, /* columns before the curves */
+  JOURNAL_FEWEST_PARTS = JOURNAL_FIRST_COLUMNS + 2, /* those that all records have */
+  JOURNAL_PARTS = COLUMN_KINDS + 2
+};
 
 /* Lists the parts of a payload; returns their total length. Only that of a failed task has a message. */
 int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,

@@ -35,7 +35,7 @@ static Status race_run_block(RaceState *state, int policy, int first, int runs, 
   TRY(race->study->ops->run(&simulation));
   for (int b = 0; b < runs; b++) {
     race_regret_of_policy(state, policy)[first + b] = result.curves[(b + 1) * result.points - 1];
-    *seconds += result.seconds[b];
+    *seconds += result.columns.seconds[b];
   }
   return STATUS_OK;
 }

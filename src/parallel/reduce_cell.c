@@ -9,9 +9,8 @@
 Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   *out = (Cell){.runs = runs};
   ALLOCATE(memory, out->curves, (size_t)study->curve_count * (size_t)runs * (size_t)study->places);
-  ALLOCATE_ARRAYS(memory, runs, out->seconds, out->fallbacks, out->status);
-  ALLOCATE(memory, out->watched, 2 * runs);
-  return STATUS_OK;
+  ALLOCATE(memory, out->status, runs);
+  return columns_create(memory, (size_t)runs, &out->columns);
 }
 
 static void reduce_cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
@@ -29,10 +28,7 @@ static void reduce_cell_copy_task_result(const Study *study, const Task *task, c
                result->curves + (c * block + b) * (size_t)result->points + (size_t)i,
                (size_t)count * sizeof *cell->curves);
   }
-  memcpy(cell->seconds + first, result->seconds, block * sizeof *cell->seconds);
-  memcpy(cell->fallbacks + first, result->fallbacks, block * sizeof *cell->fallbacks);
-  for (size_t i = 0; i < 2; i++)
-    memcpy(cell->watched + i * runs + first, result->watched + i * block, block * sizeof *cell->watched);
+  columns_copy(&result->columns, block, first, &cell->columns);
   memset(cell->status + first, result->status, block);
 }
 
@@ -68,9 +64,8 @@ Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks,
   const Study *study = finished->study;
   const size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
-  for (size_t r = 0; r < runs; r++)
-    cell->seconds[r] = NAN, cell->fallbacks[r] = 0, cell->status[r] = RUN_NOT_RUN;
-  for (size_t i = 0; i < 2 * runs; i++) cell->watched[i] = NAN;
+  memset(cell->status, RUN_NOT_RUN, runs);
+  columns_clear(runs, &cell->columns);
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, setting, policy, k));
     SCOPED(TaskResult, result, study_result_destroy);

@@ -9,9 +9,7 @@ typedef struct {
   int64_t runs;
   double
       *curves; /* [curve_count, runs, places], NaN where the run is missing or the setting lacks the point */
-  double *seconds; /* [runs] */
-  int64_t *fallbacks; /* [runs] */
-  double *watched; /* [2, runs] */
+  Columns columns;
   signed char *status; /* [runs], RunStatus */
   /* CPU seconds of the fits that the policy used, over all replicates; NaN if it uses none. */
   double seconds_train;

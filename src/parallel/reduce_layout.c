@@ -99,25 +99,14 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
 /* Defines the variables of cells that are not curves. */
 static Status reducer_define_cells(Reducer *reducer) {
   const int dimensions[3] = {reducer->setting, reducer->policy, reducer->run};
-  static const struct {
-    const char *name, *words, *units;
-    StoreType type;
-    int rank;
-  } variables[] = {
-      {"seconds", "CPU seconds of the block's simulation divided by its runs", "s", STORE_DOUBLE, 3},
-      {"fallbacks", "numerical fallbacks", "1", STORE_INT64, 3},
-      {"draws_offset",
-       "how far the mean of the draws lies beyond the posterior mean, on the line from the prior mean, in "
-       "posterior standard deviations",
-       "1", STORE_DOUBLE, 3},
-      {"draws_spread",
-       "mean squared distance of the draws from the posterior mean, relative to its expectation", "1",
-       STORE_DOUBLE, 3},
-      {"status", "outcome of the run", NULL, STORE_BYTE, 3},
-      {"seconds_train", "CPU seconds to fit the policy's priors, over all replicates", "s", STORE_DOUBLE, 2}};
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    TRY(reducer_define_variable(reducer, variables[i].name, variables[i].type, variables[i].rank, dimensions,
-                                variables[i].words, variables[i].units));
+  for (int c = 0; c < COLUMN_KINDS; c++) {
+    const ColumnKind *kind = &column_kinds[c];
+    TRY(reducer_define_variable(reducer, kind->name, kind->counts ? STORE_INT64 : STORE_DOUBLE, 3, dimensions,
+                                kind->long_name, kind->units));
+  }
+  TRY(reducer_define_variable(reducer, "status", STORE_BYTE, 3, dimensions, "outcome of the run", NULL));
+  TRY(reducer_define_variable(reducer, "seconds_train", STORE_DOUBLE, 2, dimensions,
+                              "CPU seconds to fit the policy's priors, over all replicates", "s"));
   return store_flags(reducer->file, "status", 3, (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED},
                      "not_run ok failed");
 }

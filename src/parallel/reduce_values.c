@@ -63,15 +63,6 @@ static void reducer_summarise_estimate(double *mean, double *out) {
 static Status reducer_put_cell(Reducer *reducer, int s, int p) {
   const Study *study = reducer->study;
   const Cell *cell = &reducer->cells[p > 0];
-  const struct {
-    const char *name;
-    const void *values;
-  } variables[] = {{"seconds", cell->seconds},
-                   {"seconds_train", &cell->seconds_train},
-                   {"fallbacks", cell->fallbacks},
-                   {"draws_offset", cell->watched},
-                   {"draws_spread", cell->watched + cell->runs},
-                   {"status", cell->status}};
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
   for (int c = 0; c < study->published; c++) {
@@ -100,9 +91,10 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p) {
       TRY(store_put_part(reducer->file, reduce_estimates[i][0], (size_t[]){start[0], start[1], c},
                          (size_t[]){1, 1, 1}, &value[i]));
   }
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    TRY(store_put_part(reducer->file, variables[i].name, start, count, variables[i].values));
-  return STATUS_OK;
+  for (int c = 0; c < COLUMN_KINDS; c++)
+    TRY(store_put_part(reducer->file, column_kinds[c].name, start, count, columns_values(&cell->columns, c)));
+  TRY(store_put_part(reducer->file, "seconds_train", start, count, &cell->seconds_train));
+  return store_put_part(reducer->file, "status", start, count, cell->status);
 }
 
 /* Large curves, on the rank that has them. */
@@ -146,6 +138,8 @@ static Status reducer_make_cell(Reducer *reducer, int s, int p) {
 
 /* Between ranks. */
 
+static void reducer_send(int rank, void *bytes, size_t size) { parallel_send(rank, bytes, size); }
+
 /* Sends a cell to another rank or, unless `send`, receives it: with its statistics if these were computed
  * where it was read, or else with its curves. Only the sender knows whether it is `good`; of a bad one
  * nothing else is sent. Returns whether it is good. */
@@ -153,21 +147,17 @@ static bool reducer_pass_cell(Reducer *reducer, bool send, bool good, int other,
   Cell *cell = &reducer->cells[p > 0];
   const size_t runs = (size_t)cell->runs,
                values = (size_t)reducer->study->curve_count * runs * (size_t)reducer->study->places;
-  const struct {
-    void *bytes;
-    size_t size;
-  } parts[] = {{&good, sizeof good},
-               {reducer->plain ? reducer->summary : cell->curves,
-                (reducer->plain ? reducer->summary_size : values) * sizeof(double)},
-               {cell->seconds, runs * sizeof *cell->seconds},
-               {cell->fallbacks, runs * sizeof *cell->fallbacks},
-               {cell->watched, 2 * runs * sizeof *cell->watched},
-               {cell->status, runs},
-               {&cell->seconds_train, sizeof cell->seconds_train}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts && (i == 0 || good); i++)
-    send ? parallel_send(other, parts[i].bytes, parts[i].size)
-         : parallel_receive(other, parts[i].bytes, parts[i].size);
-  return good;
+  void (*const pass)(int, void *, size_t) = send ? reducer_send : parallel_receive;
+  pass(other, &good, sizeof good);
+  if (!good) return false;
+  if (reducer->plain)
+    pass(other, reducer->summary, reducer->summary_size * sizeof *reducer->summary);
+  else
+    pass(other, cell->curves, values * sizeof *cell->curves);
+  for (int c = 0; c < COLUMN_KINDS; c++) pass(other, columns_values(&cell->columns, c), runs * COLUMN_BYTES);
+  pass(other, cell->status, runs);
+  pass(other, &cell->seconds_train, sizeof cell->seconds_train);
+  return true;
 }
 
 /* Which rank reads what. */

@@ -173,7 +173,7 @@ static Status study_bandit_simulate(Block *block) {
   const TaskRun *run = block->run;
   const int rounds = run->problem->rounds, every = run->problem->drift_every;
   TaskResult *result = run->result;
-  int64_t *fallbacks = result->fallbacks;
+  int64_t *fallbacks = result->columns.fallbacks;
   Play *play = block->play;
   World *world = &play->world;
   History *history = &play->history;
@@ -224,9 +224,10 @@ static Status study_bandit_run(const TaskRun *run) {
   TRY(study_bandit_block_create(&memory, &block));
   const double start = clock_cpu();
   const Status status = study_bandit_simulate(&block);
-  if (block.watch && status == STATUS_OK) watch_means(block.watch, result->runs, result->watched);
+  if (block.watch && status == STATUS_OK)
+    watch_means(block.watch, result->runs, result->columns.draws_offset, result->columns.draws_spread);
   const double spent = clock_cpu() - start - block.aside + play.policy.elsewhere;
-  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  for (int b = 0; b < result->runs; b++) result->columns.seconds[b] = spent / result->runs;
   return status;
 }
 

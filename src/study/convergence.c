@@ -235,13 +235,13 @@ static Status study_convergence_simulate(Block *block, double *spent) {
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = chain ? BURN_IN : 0;
   double start = clock_cpu();
-  for (int64_t k = 0; k < ignored; k++) study_step_method(block, result->fallbacks);
+  for (int64_t k = 0; k < ignored; k++) study_step_method(block, result->columns.fallbacks);
   *spent += clock_cpu() - start;
   int point = 0;
   for (int64_t k = 1, stored = 1; k <= last; k++) {
     const bool wanted = block->waiting > 0 || k == stored;
     start = clock_cpu();
-    study_step_method(block, result->fallbacks);
+    study_step_method(block, result->columns.fallbacks);
     if (chain)
       study_average_chain((size_t)d, (size_t)runs, (double)k, block->theta, block->mean, block->spread,
                           block->covariance, block->deviation);
@@ -279,7 +279,7 @@ static Status study_convergence_run(const TaskRun *run) {
   double spent = 0;
   TRY(study_convergence_block_create(&memory, &block));
   TRY(study_convergence_simulate(&block, &spent));
-  for (int b = 0; b < run->result->runs; b++) run->result->seconds[b] = spent / run->result->runs;
+  for (int b = 0; b < run->result->runs; b++) run->result->columns.seconds[b] = spent / run->result->runs;
   return STATUS_OK;
 }
 

@@ -273,20 +273,21 @@ static Status study_posterior_run(const TaskRun *run) {
     world_play(world, block.arm, block.phi, block.reward, block.regret);
     history_record(&block.history, block.arm, block.phi, block.reward);
     if (block.seen == &block.own) history_record(&block.own, block.arm, block.phi, block.reward);
-    if (!block.policy.ops) sampler_observe(&block.sampler, block.seen, result->fallbacks);
+    if (!block.policy.ops) sampler_observe(&block.sampler, block.seen, result->columns.fallbacks);
     if (at_size && block.policy.ops)
       TRY(block.policy.ops->draw(&block.policy, block.seen, block.sets[OF_SAMPLER].theta));
     else if (at_size)
-      study_draw_with_sampler(&block, OF_SAMPLER, &block.sampler, block.seen, result->fallbacks);
+      study_draw_with_sampler(&block, OF_SAMPLER, &block.sampler, block.seen, result->columns.fallbacks);
     spent += clock_cpu() - start;
     if (at_size) TRY(study_compare_draws(&block, point++));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
     if (!core_tick_goes_on(run->tick, (double)point / study_posterior_points(run->setting)))
       return status_set(STATUS_STOPPED, "stopped after %d observations", k);
   }
-  if (block.watch) watch_means(block.watch, result->runs, result->watched);
+  if (block.watch)
+    watch_means(block.watch, result->runs, result->columns.draws_offset, result->columns.draws_spread);
   spent += block.policy.elsewhere;
-  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  for (int b = 0; b < result->runs; b++) result->columns.seconds[b] = spent / result->runs;
   return STATUS_OK;
 }
 

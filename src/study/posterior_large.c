@@ -278,8 +278,8 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   TRY(study_belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
   Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
-                                   self->draws, &result->fallbacks[b], &draws);
-  result->seconds[b] = study_cpu_of_ranks(self) - before;
+                                   self->draws, &result->columns.fallbacks[b], &draws);
+  result->columns.seconds[b] = study_cpu_of_ranks(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
   TRY(study_large_measure_draws(self, &draws));
@@ -323,7 +323,7 @@ Status study_posterior_run_large(const Study *study, const StudyLarge *large, in
       if (!core_tick_goes_on(large->tick, (double)b / tasks->runs))
         return status_set(STATUS_STOPPED, "stopped after %d runs", b);
       TRY(study_large_run_policy(&self, &tasks[i], b, &results[i]));
-      results[i].seconds[b] += shared;
+      results[i].columns.seconds[b] += shared;
     }
   }
   return STATUS_OK;

@@ -109,7 +109,7 @@ static Status study_replay_learn(Block *block, int k) {
     for (int i = 0; i < d; i++) play->phi[i * runs + b] = met ? x[i] : 0;
   }
   history_record(&play->history, play->arm, play->phi, play->reward);
-  policy_observe(&play->policy, &play->history, block->run->result->fallbacks);
+  policy_observe(&play->policy, &play->history, block->run->result->columns.fallbacks);
   return study_replay_tick(block, k);
 }
 
@@ -144,7 +144,7 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
   for (int k = block->trained + 1; k <= log->rows; k++) {
     world_advance(&play->world, (uint32_t)k);
     TRY(policy_weigh(&play->policy, &play->world, &play->history, block->probability, play->arm,
-                     block->run->result->fallbacks));
+                     block->run->result->columns.fallbacks));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b), a = log->arm[event];
       const double *pi = block->probability + b * arms,
@@ -180,7 +180,8 @@ static Status study_value_learning_policy(Arena *memory, Block *block) {
   for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
     world_advance(&play->world, (uint32_t)k);
-    TRY(policy_choose(&play->policy, &play->world, &play->history, play->arm, block->run->result->fallbacks));
+    TRY(policy_choose(&play->policy, &play->world, &play->history, play->arm,
+                      block->run->result->columns.fallbacks));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b);
       const bool same = play->arm[b] == block->log->arm[event];
@@ -230,7 +231,7 @@ static Status study_replay_run(const TaskRun *run) {
     TRY(study_value_frozen_policy(&memory, &block));
   if (block.curve[REPLAY]) TRY(study_value_learning_policy(&memory, &block));
   const double spent = clock_cpu() - start;
-  for (int b = 0; b < run->result->runs; b++) run->result->seconds[b] = spent / run->result->runs;
+  for (int b = 0; b < run->result->runs; b++) run->result->columns.seconds[b] = spent / run->result->runs;
   return study_replay_summarise_runs(&memory, &block);
 }
 

@@ -196,9 +196,9 @@ static Status study_stream_run(const TaskRun *run) {
   for (int b = 0; b < task->runs; b++) {
     double *own = study_result_values(result, 0, b), *beside = study_result_values(result, 1, b);
     const double start = clock_cpu();
-    self.stream = task->first_run + (uint32_t)b, self.fallbacks = &result->fallbacks[b];
+    self.stream = task->first_run + (uint32_t)b, self.fallbacks = &result->columns.fallbacks[b];
     TRY(learns ? study_stream_play_learning(&self, own) : study_stream_play_fixed(&self, fixed, own));
-    result->seconds[b] = clock_cpu() - start;
+    result->columns.seconds[b] = clock_cpu() - start;
     TRY(study_stream_play_fixed(&self, self.known, beside));
   }
   return STATUS_OK;

@@ -241,9 +241,7 @@ Status study_result_create(const Study *study, const Task *task, TaskResult *out
   size_t runs = (size_t)task->runs;
   *out = (TaskResult){.runs = task->runs, .points = study->points, .status = RUN_NOT_RUN};
   ALLOCATE(&out->memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
-  ALLOCATE_ARRAYS(&out->memory, runs, out->seconds, out->fallbacks);
-  ALLOCATE(&out->memory, out->watched, 2 * runs);
-  return STATUS_OK;
+  return columns_create(&out->memory, runs, &out->columns);
 }
 
 void study_result_destroy(TaskResult *result) { arena_free(&result->memory); }
@@ -269,8 +267,7 @@ static void study_result_clear(const Study *study, TaskResult *result) {
     if (result->has_shared && study->curves[c]->shared) continue;
     for (size_t i = 0; i < size; i++) study_result_values(result, c, 0)[i] = NAN;
   }
-  for (int b = 0; b < result->runs; b++) result->seconds[b] = NAN, result->fallbacks[b] = 0;
-  for (int i = 0; i < 2 * result->runs; i++) result->watched[i] = NAN;
+  columns_clear((size_t)result->runs, &result->columns);
   result->message[0] = '\0';
 }
 

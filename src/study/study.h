@@ -3,6 +3,7 @@
 #pragma once
 
 #include "policy/policy.h"
+#include "study/columns.h"
 #include "study/study_belief.h"
 #include "study/study_runs.h"
 
@@ -28,10 +29,7 @@ typedef struct {
   Arena memory;
   int runs, points;
   double *curves; /* [curve_count, runs, points] */
-  double *seconds; /* [runs], CPU seconds of the block's simulation divided by its runs */
-  int64_t *fallbacks; /* [runs] */
-  double *watched; /* [2, runs]: offset and spread of draws (sampler/check/watch.h); NaN where they are not
-                      known */
+  Columns columns; /* numbers of each run that are not curves */
   bool has_shared; /* the shared curves are there before the task is run (study_result_share) */
   RunStatus status; /* of the whole block */
   char message[512]; /* why it failed; empty otherwise */

@@ -43,7 +43,7 @@ static void make_result(const Task *task, Rng *rng, TaskResult *result) {
     double *curve = result->curves + b * result->points;
     rng_uniform(rng, result->points, curve);
     for (int i = 0; i < result->points; i++) curve[i] = (i ? curve[i - 1] : 0) + fmax(0, curve[i] - 0.5);
-    result->seconds[b] = curve[result->points - 1];
+    result->columns.seconds[b] = curve[result->points - 1];
   }
   result->status = RUN_OK;
 }

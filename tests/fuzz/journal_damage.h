@@ -34,7 +34,10 @@ static inline void journal_fixture_result(const Study *study, int index, bool fa
   if (study_result_create(study, task, result) != STATUS_OK) abort();
   for (int i = 0; i < study->curve_count * task->runs * study->points; i++)
     result->curves[i] = i == 1 ? NAN : index + 0.25 * i;
-  for (int b = 0; b < task->runs; b++) result->seconds[b] = 1e-3 * index, result->fallbacks[b] = index + b;
+  for (int b = 0; b < task->runs; b++) {
+    result->columns.seconds[b] = 1e-3 * index;
+    result->columns.fallbacks[b] = index + b;
+  }
   result->status = RUN_OK;
   if (failed && study_result_fail(study, "a reason", result) != STATUS_OK) abort();
 }
@@ -45,10 +48,11 @@ static inline bool journal_fixture_same(const Study *study, int index, const Tas
   TaskResult made;
   journal_fixture_result(study, index, found->status == RUN_FAILED, &task, &made);
   const size_t runs = (size_t)task.runs, values = (size_t)study->curve_count * runs * (size_t)study->points;
-  const bool same = memcmp(made.curves, found->curves, values * sizeof *made.curves) == 0 &&
-                    memcmp(made.seconds, found->seconds, runs * sizeof *made.seconds) == 0 &&
-                    memcmp(made.fallbacks, found->fallbacks, runs * sizeof *made.fallbacks) == 0 &&
-                    strcmp(made.message, found->message) == 0;
+  bool same = memcmp(made.curves, found->curves, values * sizeof *made.curves) == 0 &&
+              strcmp(made.message, found->message) == 0;
+  for (int c = 0; c < COLUMN_KINDS; c++)
+    same &= memcmp(columns_values(&made.columns, c), columns_values(&found->columns, c),
+                   runs * COLUMN_BYTES) == 0;
   study_result_destroy(&made);
   return same;
 }

@@ -71,9 +71,9 @@ void watch_add(Watch *self, const History *history, int draws, const double *the
   self->draws += draws;
 }
 
-void watch_means(const Watch *self, int runs, double *out) {
+void watch_means(const Watch *self, int runs, double *offset, double *spread) {
   for (int b = 0; b < runs; b++) {
-    out[b] = self->offset[b] / (double)self->draws;
-    out[runs + b] = self->square[b] / (double)self->draws;
+    offset[b] = self->offset[b] / (double)self->draws;
+    spread[b] = self->square[b] / (double)self->draws;
   }
 }

@@ -24,5 +24,6 @@ typedef struct Watch Watch;
 Status watch_create(Arena *memory, const Sampler *sampler, const History *history, Watch **out);
 /* Adds the draws theta[d, B M], made given `history`, M = draws for each run. */
 void watch_add(Watch *self, const History *history, int draws, const double *theta);
-/* Computes out[2, B], B = runs: the means of u' e and of |e|^2 / d over all draws of a run so far. */
-void watch_means(const Watch *self, int runs, double *out);
+/* Computes offset[B] and spread[B], B = runs: the means of u' e and of |e|^2 / d over all draws of a run so
+ * far. */
+void watch_means(const Watch *self, int runs, double *offset, double *spread);
