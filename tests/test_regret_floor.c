@@ -6,7 +6,7 @@
 #include "model/denoiser/denoiser.h"
 #include "problem/problem.h"
 #include "study/keys.h"
-#include "study/regret_floor.h"
+#include "study/probe/regret_floor.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "app/bench_throughput.h"
 
 #include "core/clock.h"
+#include "study/simulation.h"
 
 /* The CPU seconds of a piece of work. */
 
@@ -140,12 +141,12 @@ static double bench_time_draw_calls(Draws *draws, int calls) {
 
 static Status bench_measure_draws(Case *c, Throughput *out) {
   SCRATCH_ARENA(memory);
-  SCOPED(Play, play, study_play_destroy);
+  SCOPED(Simulation, simulation, simulation_destroy);
   const Problem *problem = c->run->problem;
   const int runs = c->task.runs;
-  Draws draws = {.history = &play.history};
-  TRY(study_play_create(&memory, c->run, false, &play));
-  const SamplerSetup setup = policy_sampler_setup(&play.policy.setup);
+  Draws draws = {.history = &simulation.history};
+  TRY(simulation_create(&memory, c->run, false, &simulation));
+  const SamplerSetup setup = policy_sampler_setup(&simulation.policy.setup);
   TRY(sampler_create(&memory, c->run->method.sampler, &setup, &draws.sampler));
   draws.rng = rng_lanes(rng_key(setup.seed, RNG_AGENT), setup.first_run, runs, 1, 0);
   ALLOCATE(&memory, draws.theta, (size_t)c->run->prior->d * (size_t)runs);
@@ -153,13 +154,13 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
   /* Each arm is observed in turn, until the sampler has used its time or the rounds end. */
   double spent = 0; /* CPU seconds of the sampler, for observations of all runs */
   for (int k = 1; k <= problem->rounds && spent < c->seconds; k++) {
-    world_advance(&play.world, (uint32_t)k);
-    for (int b = 0; b < runs; b++) play.arm[b] = k % problem->arms;
-    world_play(&play.world, play.arm, play.phi, play.reward, play.regret);
-    history_record(&play.history, play.arm, play.phi, play.reward);
+    world_advance(&simulation.world, (uint32_t)k);
+    for (int b = 0; b < runs; b++) simulation.arm[b] = k % problem->arms;
+    world_play(&simulation.world, simulation.arm, simulation.phi, simulation.reward, simulation.regret);
+    history_record(&simulation.history, simulation.arm, simulation.phi, simulation.reward);
     if (!draws.sampler.ops->update) continue;
     const double start = clock_cpu();
-    sampler_observe(&draws.sampler, &play.history, draws.fallbacks);
+    sampler_observe(&draws.sampler, &simulation.history, draws.fallbacks);
     spent += clock_cpu() - start;
   }
   const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(&draws, 1));
@@ -172,8 +173,8 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
     calls += at_once;
     bench_meter_stop(c->meter);
   } while (c->meter->seconds < c->seconds);
-  out->observations = play.history.rounds;
-  out->draw_seconds = (spent / play.history.rounds + c->meter->seconds / calls) / runs;
+  out->observations = simulation.history.rounds;
+  out->draw_seconds = (spent / simulation.history.rounds + c->meter->seconds / calls) / runs;
   if (c->counted.flops == 0) return STATUS_OK;
   out->draw_flops = c->counted.flops / calls / runs;
   out->draw_of_peak = c->counted.flops / c->meter->possible.floats;

@@ -223,9 +223,9 @@ static int64_t study_next_stored_step(int64_t k, int64_t last) {
 
 enum { STEPS_TO_TARGET, KL };
 
-/* Simulates a block, and adds the CPU time of the steps alone to *spent. The method's Gaussian is known at
+/* Simulates a block; the timer is that of the steps alone. The method's Gaussian is known at
  * steps that are compared with the target; the average of a chain is updated in each. */
-static Status study_convergence_simulate(Block *block, double *spent) {
+static Status study_convergence_simulate(Block *block, Timer *timer) {
   enum { TICK = 1000 };
   const Config *setting = block->run->setting;
   const TaskResult *result = block->run->result;
@@ -234,20 +234,20 @@ static Status study_convergence_simulate(Block *block, double *spent) {
   const int runs = result->runs, d = block->run->problem->d;
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = chain ? BURN_IN : 0;
-  double start = clock_cpu();
+  timer_start(timer);
   for (int64_t k = 0; k < ignored; k++) study_step_method(block, result->columns.fallbacks);
-  *spent += clock_cpu() - start;
+  timer_stop(timer);
   int point = 0;
   for (int64_t k = 1, stored = 1; k <= last; k++) {
     const bool wanted = block->waiting > 0 || k == stored;
-    start = clock_cpu();
+    timer_start(timer);
     study_step_method(block, result->columns.fallbacks);
     if (chain)
       study_average_chain((size_t)d, (size_t)runs, (double)k, block->theta, block->mean, block->spread,
                           block->covariance, block->deviation);
     else if (wanted)
       sampler->ops->gaussian(sampler, block->mean, block->covariance);
-    *spent += clock_cpu() - start;
+    timer_stop(timer);
     if (wanted) {
       memcpy(block->factor, block->covariance, (size_t)(d * d) * (size_t)runs * sizeof *block->factor);
       metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
@@ -276,10 +276,10 @@ static Status study_convergence_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
   SCOPED(World, world, world_destroy);
   Block block = {.run = run, .world = &world};
-  double spent = 0;
+  Timer timer = {0};
   TRY(study_convergence_block_create(&memory, &block));
-  TRY(study_convergence_simulate(&block, &spent));
-  for (int b = 0; b < run->result->runs; b++) run->result->columns.seconds[b] = spent / run->result->runs;
+  TRY(study_convergence_simulate(&block, &timer));
+  study_result_set_seconds(timer.seconds, run->result);
   return STATUS_OK;
 }
 

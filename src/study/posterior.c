@@ -259,12 +259,12 @@ static Status study_posterior_run(const TaskRun *run) {
   TaskResult *result = run->result;
   const int last = study_posterior_last_size(run->setting), arms = run->problem->arms;
   const RngKey key = rng_key(run->study->seed, RNG_HISTORY);
-  double spent = 0; /* CPU seconds of the sampler alone */
+  Timer timer = {0}; /* of the sampler alone */
   block.run = run;
   TRY(study_posterior_block_create(&memory, &block));
   for (int k = 1, point = 0; k <= last; k++) {
     const bool at_size = k == study_posterior_size(run->setting, point);
-    const double start = clock_cpu();
+    timer_start(&timer);
     world_advance(world, (uint32_t)k);
     for (int b = 0; b < world->runs; b++) { /* a random arm, or the next one in order */
       Rng rng = {.key = key, .run = world->first_run + (uint32_t)b, .round = world->round};
@@ -278,7 +278,7 @@ static Status study_posterior_run(const TaskRun *run) {
       TRY(block.policy.ops->draw(&block.policy, block.seen, block.sets[OF_SAMPLER].theta));
     else if (at_size)
       study_draw_with_sampler(&block, OF_SAMPLER, &block.sampler, block.seen, result->columns.fallbacks);
-    spent += clock_cpu() - start;
+    timer_stop(&timer);
     if (at_size) TRY(study_compare_draws(&block, point++));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
     if (!core_tick_goes_on(run->tick, (double)point / study_posterior_points(run->setting)))
@@ -286,8 +286,7 @@ static Status study_posterior_run(const TaskRun *run) {
   }
   if (block.watch)
     watch_means(block.watch, result->runs, result->columns.draws_offset, result->columns.draws_spread);
-  spent += block.policy.elsewhere;
-  for (int b = 0; b < result->runs; b++) result->columns.seconds[b] = spent / result->runs;
+  study_result_set_seconds(timer.seconds + block.policy.elsewhere, result);
   return STATUS_OK;
 }
 

@@ -17,9 +17,9 @@
  * has the estimate, the effective sample size, the mean weight, and the estimates from ESTIMATES_RESAMPLES
  * bootstrap samples, which are the same in every run. Streams of these samples: (EVENTS, PICK), run = the
  * sample. */
-#include "core/clock.h"
 #include "problem/problem_logged.h"
 #include "study/estimates.h"
+#include "study/simulation.h"
 #include "study/studies.h"
 
 enum { IPS, SNIPS, DR, REPLAY, ESTIMATORS };
@@ -43,16 +43,16 @@ static const struct {
 /* One block of B runs in lockstep. */
 typedef struct {
   const TaskRun *run;
-  Play *play; /* of the policy that is being valued */
+  Simulation *simulation; /* of the policy that is being valued */
   double *curve[ESTIMATORS]; /* [B, points] each; NULL: not asked for */
   const EventLog *log;
   int trained; /* events that a policy learns on before it is frozen */
-  double *probability; /* [B, K] */
   double *theta; /* [B, models, d], the ridge regression of rewards */
   int *events; /* [n], and square[d, d]: scratch of the regression */
   double *square;
   double *terms; /* [B, TERMS, n] */
   double *ess, *weight; /* [ESTIMATORS, B]: effective sample size; mean weight, NaN: there is none */
+  double seconds; /* CPU seconds of the policies so far */
 } Block;
 
 /* Returns a term of each event in run b. */
@@ -69,7 +69,6 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
         study_result_values(block->run->result, c, 0);
   block->log = log;
   block->trained = (int)(config_real(block->run->setting, "train_fraction") * log->rows);
-  ALLOCATE(memory, block->probability, runs * arms);
   ALLOCATE(memory, block->theta, runs * arms * d);
   ALLOCATE(memory, block->events, log->rows);
   ALLOCATE(memory, block->square, d * d);
@@ -80,14 +79,22 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
 
 /* Creates the policy before it has learned anything, in place of the one before it. */
 static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
-  study_play_destroy(block->play);
-  *block->play = (Play){0};
-  return study_play_create(memory, block->run, weighs, block->play);
+  Simulation *simulation = block->simulation;
+  simulation_destroy(simulation);
+  *simulation = (Simulation){0};
+  TRY(simulation_create(memory, block->run, weighs, simulation));
+  timer_start(&simulation->timer);
+  return STATUS_OK;
+}
+
+static void study_replay_end(Block *block) {
+  timer_stop(&block->simulation->timer);
+  block->seconds += simulation_seconds(block->simulation);
 }
 
 /* Returns the current event of run b. */
 static int study_replay_event_of_run(const Block *block, int b) {
-  const World *world = &block->play->world;
+  const World *world = &block->simulation->world;
   return problem_logged_event(block->run->problem, world->first_run + (uint32_t)b, world->round);
 }
 
@@ -99,27 +106,27 @@ static Status study_replay_tick(const Block *block, int k) {
 /* Learns from the current events, number k of each run, except in runs whose arm[B] is negative; stops if the
  * tick says so. */
 static Status study_replay_learn(Block *block, int k) {
-  Play *play = block->play;
-  const int runs = play->world.runs, d = block->log->d;
+  Simulation *simulation = block->simulation;
+  const int runs = simulation->world.runs, d = block->log->d;
   for (int b = 0; b < runs; b++) {
     const int event = study_replay_event_of_run(block, b);
     const double *x = logged_features(block->log, event, block->log->arm[event]);
-    const bool met = play->arm[b] >= 0;
-    play->reward[b] = met ? block->log->reward[event] : 0;
-    for (int i = 0; i < d; i++) play->phi[i * runs + b] = met ? x[i] : 0;
+    const bool met = simulation->arm[b] >= 0;
+    simulation->reward[b] = met ? block->log->reward[event] : 0;
+    for (int i = 0; i < d; i++) simulation->phi[i * runs + b] = met ? x[i] : 0;
   }
-  history_record(&play->history, play->arm, play->phi, play->reward);
-  policy_observe(&play->policy, &play->history, block->run->result->columns.fallbacks);
+  simulation_learn(simulation, simulation->arm, simulation->phi, simulation->reward);
   return study_replay_tick(block, k);
 }
 
 /* Shows the policy the first events, and fits the regression of rewards to them. */
 static Status study_replay_train(Block *block) {
   const EventLog *log = block->log;
-  World *world = &block->play->world;
+  World *world = &block->simulation->world;
   for (int k = 1; k <= block->trained; k++) {
-    world_advance(world, (uint32_t)k);
-    for (int b = 0; b < world->runs; b++) block->play->arm[b] = log->arm[study_replay_event_of_run(block, b)];
+    simulation_advance(block->simulation, k);
+    for (int b = 0; b < world->runs; b++)
+      block->simulation->arm[b] = log->arm[study_replay_event_of_run(block, b)];
     TRY(study_replay_learn(block, k));
   }
   for (int b = 0; b < world->runs && block->curve[DR]; b++) {
@@ -135,19 +142,18 @@ static Status study_replay_train(Block *block) {
 /* Computes the terms of the frozen policy from the events that it did not learn on. */
 static Status study_value_frozen_policy(Arena *memory, Block *block) {
   const EventLog *log = block->log;
-  Play *play = block->play;
+  Simulation *simulation = block->simulation;
   const int runs = block->run->task->runs, arms = log->arms;
   double *total, *squares; /* [B]: the sums of w and w^2 */
   ALLOCATE_ARRAYS(memory, runs, total, squares);
   TRY(study_replay_begin(memory, true, block));
   TRY(study_replay_train(block));
   for (int k = block->trained + 1; k <= log->rows; k++) {
-    world_advance(&play->world, (uint32_t)k);
-    TRY(policy_weigh(&play->policy, &play->world, &play->history, block->probability, play->arm,
-                     block->run->result->columns.fallbacks));
+    simulation_advance(simulation, k);
+    TRY(simulation_choose(simulation));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b), a = log->arm[event];
-      const double *pi = block->probability + b * arms,
+      const double *pi = simulation->probability + b * arms,
                    *theta = block->theta + (size_t)b * (size_t)arms * (size_t)log->d;
       const double r = log->reward[event], w = pi[a] / log->propensity[event];
       study_replay_term(block, b, USED)[event] = 1;
@@ -160,10 +166,12 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
         study_replay_term(block, b, PREDICTED)[event] =
             predicted + w * (r - problem_logged_predict(log, theta, event, a));
       }
-      total[b] += w, squares[b] += w * w;
+      total[b] += w;
+      squares[b] += w * w;
     }
     TRY(study_replay_tick(block, k));
   }
+  study_replay_end(block);
   for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
     for (int i = IPS; i <= DR; i++) {
       block->ess[i * runs + b] = squares[b] > 0 ? total[b] * total[b] / squares[b] : 0;
@@ -175,23 +183,23 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
 /* Computes the terms of the policy as it learns, from the events whose arm it chooses too. */
 static Status study_value_learning_policy(Arena *memory, Block *block) {
   const int runs = block->run->task->runs, rows = block->log->rows;
-  Play *play = block->play;
+  Simulation *simulation = block->simulation;
   TRY(study_replay_begin(memory, false, block));
   for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
-    world_advance(&play->world, (uint32_t)k);
-    TRY(policy_choose(&play->policy, &play->world, &play->history, play->arm,
-                      block->run->result->columns.fallbacks));
+    simulation_advance(simulation, k);
+    TRY(simulation_choose(simulation));
     for (int b = 0; b < runs; b++) {
       const int event = study_replay_event_of_run(block, b);
-      const bool same = play->arm[b] == block->log->arm[event];
+      const bool same = simulation->arm[b] == block->log->arm[event];
       study_replay_term(block, b, SAME)[event] = same;
       study_replay_term(block, b, SAME_R)[event] = same * block->log->reward[event];
       block->ess[REPLAY * runs + b] += same;
-      if (!same) play->arm[b] = -1;
+      if (!same) simulation->arm[b] = -1;
     }
     TRY(study_replay_learn(block, k));
   }
+  study_replay_end(block);
   return STATUS_OK;
 }
 
@@ -223,15 +231,13 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block) {
 
 static Status study_replay_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
-  SCOPED(Play, play, study_play_destroy);
-  Block block = {.run = run, .play = &play};
+  SCOPED(Simulation, simulation, simulation_destroy);
+  Block block = {.run = run, .simulation = &simulation};
   TRY(study_replay_block_create(&memory, &block));
-  const double start = clock_cpu();
   if (block.curve[IPS] || block.curve[SNIPS] || block.curve[DR])
     TRY(study_value_frozen_policy(&memory, &block));
   if (block.curve[REPLAY]) TRY(study_value_learning_policy(&memory, &block));
-  const double spent = clock_cpu() - start;
-  for (int b = 0; b < run->result->runs; b++) run->result->columns.seconds[b] = spent / run->result->runs;
+  study_result_set_seconds(block.seconds, run->result);
   return study_replay_summarise_runs(&memory, &block);
 }
 

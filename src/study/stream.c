@@ -6,10 +6,10 @@
  * itself (model/prior/prior_online.h). Any other policy keeps its prior, so that its bandits are independent
  * and advance together. From bandit stream.switch_at on, theta* is drawn from stream.switch_to. For
  * comparison, the same policy plays the same bandits with the known prior of each world. */
-#include "core/clock.h"
 #include "core/linalg.h"
 #include "model/prior/prior_online.h"
-#include "study/study.h"
+#include "study/simulation.h"
+#include "study/studies.h"
 
 enum { TOGETHER = 64 /* bandits that advance together, at most */, COMPONENTS = 16, WORLDS = 2 };
 
@@ -21,6 +21,7 @@ typedef struct {
   int tasks, switch_at, every;
   uint32_t stream; /* the one that is played */
   int64_t *fallbacks; /* in it */
+  double seconds; /* CPU seconds of the policy in it, and of what is learned for it */
   double done, total; /* number of bandits played, and of all in the task */
 } Streams;
 
@@ -28,44 +29,75 @@ static int study_stream_world_of_bandit(const Streams *self, int bandit) {
   return self->switch_at > 0 && bandit >= self->switch_at;
 }
 
-/* Plays bandits first .. first + count - 1, in one world, as the runs of a task: regret[count]. The learner,
- * which may be NULL, is shown what the policy sees. */
+static Status study_stream_add_regret(const Probe *probe, int k) {
+  double *regret = probe->state; /* [B], of the bandits so far */
+  (void)k;
+  for (int b = 0; b < probe->simulation->world.runs; b++) regret[b] += probe->simulation->regret[b];
+  return STATUS_OK;
+}
+
+static const ProbeOps sum_of_regret = {.measure = {[AFTER_CHOICE] = study_stream_add_regret}, .quick = true};
+
+/* What is learned from bandits while they are played. */
+typedef struct {
+  Online *online;
+  int base; /* the bandits are its tasks from here on */
+  double *x; /* [d] */
+} Learner;
+
+static Status study_stream_show_learner(const Probe *probe, int k) {
+  const Learner *learner = probe->state;
+  const Simulation *now = probe->simulation;
+  const int count = now->world.runs;
+  (void)k;
+  for (int b = 0; b < count; b++) {
+    for (int i = 0; i < learner->online->logs.d; i++) learner->x[i] = now->phi[i * count + b];
+    TRY(logs_add(&learner->online->logs, learner->base + b, learner->x, now->reward[b]));
+  }
+  return STATUS_OK;
+}
+
+static const ProbeOps sight_of_learner = {.measure = {[AFTER_LEARNING] = study_stream_show_learner},
+                                          .quick = true};
+
+/* Tells the task's tick how many of its bandits are done. */
+static bool study_stream_tick(void *context, double share_of_bandit) {
+  const Streams *self = context;
+  (void)share_of_bandit;
+  return core_tick_goes_on(self->run->tick, self->done / self->total);
+}
+
+/* Plays bandits first .. first + count - 1, in one world, as the runs of a task: regret[count]. What is
+ * learned from, which may be NULL, is shown what the policy sees. */
 static Status study_stream_play_stretch(Streams *self, int first, int count, const Prior *prior,
-                                        Online *learner, double *regret) {
+                                        Online *online, double *regret) {
   SCRATCH_ARENA(memory);
-  const double discount = policy_discount(self->run->policy->options);
-  const int base = learner ? learner->logs.tasks : 0;
+  SCOPED(Simulation, simulation, simulation_destroy);
   const Task bandits = {.policy = self->run->task->policy,
                         .replicate = self->run->task->replicate,
                         .first_run = self->stream * (uint32_t)self->tasks + (uint32_t)first,
                         .runs = count};
+  TaskResult result = {.runs = count};
   TaskRun run = *self->run;
-  run.task = &bandits, run.prior = prior;
+  Learner learner = {.online = online};
+  run.task = &bandits;
+  run.prior = prior;
   run.problem = self->problem[study_stream_world_of_bandit(self, first)];
-  SCOPED(Play, now, study_play_destroy);
-  int64_t *fallbacks; /* [count] */
-  double *x; /* [d] */
-  ALLOCATE(&memory, fallbacks, count);
-  ALLOCATE(&memory, x, run.problem->d);
-  TRY(study_play_create(&memory, &run, false, &now));
+  run.tick = (Tick){study_stream_tick, self};
+  run.result = &result;
+  TRY(columns_create(&memory, (size_t)count, &result.columns));
+  TRY(simulation_create(&memory, &run, false, &simulation));
   memset(regret, 0, (size_t)count * sizeof *regret);
-  for (int k = 1; k <= run.problem->rounds; k++) {
-    world_advance(&now.world, (uint32_t)k);
-    TRY(policy_choose(&now.policy, &now.world, &now.history, now.arm, fallbacks));
-    world_play(&now.world, now.arm, now.phi, now.reward, now.regret);
-    if (discount < 1) history_discount(&now.history, discount);
-    history_record(&now.history, now.arm, now.phi, now.reward);
-    policy_observe(&now.policy, &now.history, fallbacks);
-    for (int b = 0; b < count; b++) regret[b] += now.regret[b];
-    for (int b = 0; b < count && learner; b++) { /* the bandits are its tasks from `base` on */
-      for (int i = 0; i < learner->logs.d; i++) x[i] = now.phi[i * count + b];
-      TRY(logs_add(&learner->logs, base + b, x, now.reward[b]));
-    }
-    if (!core_tick_goes_on(run.tick, self->done / self->total))
-      return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", first + 1, self->tasks);
+  TRY(simulation_add_probe(&memory, &sum_of_regret, NULL, regret, &simulation));
+  if (online) {
+    learner.base = online->logs.tasks;
+    ALLOCATE(&memory, learner.x, run.problem->d);
+    TRY(simulation_add_probe(&memory, &sight_of_learner, NULL, &learner, &simulation));
   }
+  TRY(simulation_run(&simulation));
   self->done += count;
-  for (int b = 0; b < count; b++) *self->fallbacks += fallbacks[b];
+  self->seconds += simulation_seconds(&simulation);
+  for (int b = 0; b < count; b++) *self->fallbacks += result.columns.fallbacks[b];
   return STATUS_OK;
 }
 
@@ -83,8 +115,10 @@ static Status study_stream_play_fixed(Streams *self, const Prior *const prior[WO
   for (int j = 0, count; j < self->tasks; j += count) {
     const Prior *own = prior[study_stream_world_of_bandit(self, j)];
     count = study_stream_stretch_length(self, j, 0);
-    for (int b = 0; b < count && !own; b++) regret[j + b] = NAN;
-    if (own) TRY(study_stream_play_stretch(self, j, count, own, NULL, regret + j));
+    if (own)
+      TRY(study_stream_play_stretch(self, j, count, own, NULL, regret + j));
+    else
+      for (int b = j; b < j + count; b++) regret[b] = NAN;
   }
   return STATUS_OK;
 }
@@ -144,8 +178,12 @@ static Status study_stream_play_learning(Streams *self, double *regret) {
     TRY(prior_from_mixture(&scratch, learned, &self->run->belief.fit, &prior));
     prior.guard = self->run->belief.guard;
     TRY(study_stream_play_stretch(self, j, count, &prior, never ? NULL : &learner, regret + j));
-    if (!never && (j + count) % self->every == 0)
-      TRY(pooled ? study_stream_learn_pooled(&learner) : prior_online_learn(&learner));
+    if (never || (j + count) % self->every != 0) continue;
+    Timer timer = {0};
+    timer_start(&timer);
+    TRY(pooled ? study_stream_learn_pooled(&learner) : prior_online_learn(&learner));
+    timer_stop(&timer);
+    self->seconds += timer.seconds;
   }
   return STATUS_OK;
 }
@@ -165,7 +203,8 @@ static Status study_streams_create(Arena *memory, Streams *self) {
   self->switch_at = (int)config_int(run->setting, "stream.switch_at");
   self->every = (int)config_int(run->setting, "stream.every");
   self->total = 2.0 * self->tasks * run->task->runs;
-  self->problem[0] = run->problem, self->problem[1] = &self->second;
+  self->problem[0] = run->problem;
+  self->problem[1] = &self->second;
   if (self->switch_at > 0) TRY(study_stream_create_second(run->setting, &self->second));
   for (int w = 0; w <= (self->switch_at > 0); w++) {
     /* the known prior of the world, if there is one and the sampler can run with it */
@@ -194,12 +233,13 @@ static Status study_stream_run(const TaskRun *run) {
   const Prior *const fixed[WORLDS] = {run->prior, run->prior};
   const bool learns = study_work(run->study, task).learns;
   for (int b = 0; b < task->runs; b++) {
-    double *own = study_result_values(result, 0, b), *beside = study_result_values(result, 1, b);
-    const double start = clock_cpu();
-    self.stream = task->first_run + (uint32_t)b, self.fallbacks = &result->columns.fallbacks[b];
+    double *own = study_result_values(result, 0, b), *known = study_result_values(result, 1, b);
+    self.stream = task->first_run + (uint32_t)b;
+    self.fallbacks = &result->columns.fallbacks[b];
+    self.seconds = 0;
     TRY(learns ? study_stream_play_learning(&self, own) : study_stream_play_fixed(&self, fixed, own));
-    result->columns.seconds[b] = clock_cpu() - start;
-    TRY(study_stream_play_fixed(&self, self.known, beside));
+    result->columns.seconds[b] = self.seconds;
+    TRY(study_stream_play_fixed(&self, self.known, known));
   }
   return STATUS_OK;
 }

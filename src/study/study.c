@@ -278,6 +278,10 @@ static Status study_result_conclude(const Study *study, Status status, TaskResul
   return study_result_fail(study, status_message(), result);
 }
 
+void study_result_set_seconds(double seconds, TaskResult *result) {
+  for (int b = 0; b < result->runs; b++) result->columns.seconds[b] = seconds / result->runs;
+}
+
 bool study_task_is_large(const Study *study, const Task *task) {
   return problem_is_large(study->file->settings[task->setting]);
 }
@@ -335,22 +339,6 @@ PolicySetup study_policy_setup(const TaskRun *run) {
                        .first_run = run->task->first_run,
                        .runs = run->task->runs,
                        .tick = run->tick};
-}
-
-Status study_play_create(Arena *memory, const TaskRun *run, bool weighs, Play *out) {
-  const Task *task = run->task;
-  PolicySetup setup = study_policy_setup(run);
-  setup.weighs = weighs;
-  TRY(world_create(run->problem, task->replicate, task->first_run, task->runs, &out->world));
-  TRY(policy_begin(memory, &run->method, &setup, &out->history, &out->policy));
-  ALLOCATE_ARRAYS(memory, task->runs, out->arm, out->reward, out->regret);
-  ALLOCATE(memory, out->phi, run->problem->d * task->runs);
-  return STATUS_OK;
-}
-
-void study_play_destroy(Play *play) {
-  policy_destroy(&play->policy);
-  world_destroy(&play->world);
 }
 
 PolicyWork study_work(const Study *study, const Task *task) {

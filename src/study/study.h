@@ -170,20 +170,6 @@ void study_task_run_destroy(TaskRun *run);
 /* Returns the setup of the task's policy, which refers to `run`. */
 PolicySetup study_policy_setup(const TaskRun *run);
 
-/* A policy in the world of a task: one block of B runs in lockstep. */
-typedef struct {
-  World world;
-  History history;
-  Policy policy;
-  int *arm; /* [B], taken in the current round */
-  double *phi, *reward, *regret; /* [d, B], [B], [B], of these arms */
-} Play;
-
-/* Creates the play of a task before its first round; `weighs`: policy_weigh will be called. `run` must
- * outlive it. The caller must call study_play_destroy, also after an error. */
-Status study_play_create(Arena *memory, const TaskRun *run, bool weighs, Play *out);
-void study_play_destroy(Play *play);
-
 /* Returns what the cost of a policy in a setting depends on, for the runs of a task; the kind of study fills
  * in the history and draws. Not for a large setting. */
 PolicyWork study_work(const Study *study, const Task *task);
@@ -202,6 +188,9 @@ void study_result_share(const Study *study, const TaskResult *finished, TaskResu
 /* Turns `result` into that of a task that raised an error: RUN_FAILED, NaN curves, `message`. Returns
  * STATUS_OK, since the error belongs to the task alone. */
 Status study_result_fail(const Study *study, const char *message, TaskResult *result);
+
+/* Sets the seconds of each run to an equal share of the seconds of all. */
+void study_result_set_seconds(double seconds, TaskResult *result);
 
 /* Returns whether a task belongs to a large setting. */
 bool study_task_is_large(const Study *study, const Task *task);

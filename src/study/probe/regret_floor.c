@@ -1,7 +1,8 @@
-#include "study/regret_floor.h"
+#include "study/probe/regret_floor.h"
 
 #include "core/special.h"
 #include "model/prior/prior_grid.h"
+#include "study/probes.h"
 
 static Status regret_floor_refuse(const char *why) {
   return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
@@ -159,8 +160,9 @@ static void regret_floor_denoised_means(RegretFloor *self, int first) {
     }
   denoiser->moments(denoiser, &self->evidence, self->denoised, self->prior.mixture ? NULL : covariance,
                     fallbacks, self->scratch);
+  const int filled = runs - first < LANES ? runs - first : LANES;
   for (int i = 0; i < d; i++)
-    for (int n = 0; n < LANES && first + n < runs; n++)
+    for (int n = 0; n < filled; n++)
       self->mean[i * runs + first + n] =
           denoiser->shift[i] + denoiser->scale[i] * self->denoised[i * LANES + n];
 }
@@ -213,7 +215,8 @@ void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
     } else {
       study_planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]},
                         mean);
-      self->mean[b] = mean[0], self->mean[runs + b] = mean[1];
+      self->mean[b] = mean[0];
+      self->mean[runs + b] = mean[1];
     }
   }
   world_greedy(world, self->mean, self->arm);
@@ -229,3 +232,37 @@ void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
           root * root * world->theta[i * runs + b] + root * self->noise[i * runs + b];
   }
 }
+
+/* ---- the metric of bandits */
+
+typedef struct {
+  RegretFloor floor;
+  double *regret; /* [B], in the current round */
+} FloorProbe;
+
+static Status probe_floor_check(const Study *study, const Config *setting, const Problem *problem) {
+  (void)study;
+  (void)setting;
+  return regret_floor_check(problem);
+}
+
+static Status probe_floor_create(Arena *memory, const Simulation *simulation, void **state) {
+  const TaskRun *run = simulation->run;
+  FloorProbe *self;
+  ALLOCATE(memory, self, 1);
+  ALLOCATE(memory, self->regret, run->task->runs);
+  *state = self;
+  return regret_floor_create(memory, run->problem, run->task, &self->floor);
+}
+
+static Status probe_floor_measure(const Probe *probe, int k) {
+  FloorProbe *self = probe->state;
+  regret_floor_play(&self->floor, &probe->simulation->world, self->regret);
+  probe_accumulate(probe, k, self->regret);
+  return STATUS_OK;
+}
+
+const ProbeOps probe_regret_floor = {.create = probe_floor_create,
+                                     .measure = {[BEFORE_CHOICE] = probe_floor_measure},
+                                     .check = probe_floor_check,
+                                     .shared_cost = regret_floor_cost};

@@ -1,0 +1,94 @@
+/* Simulations of contextual bandits: a policy in the world of a task, one block of B runs in lockstep, and
+ * the probes that measure it. Nothing but the probes knows what is measured. */
+#pragma once
+
+#include "core/clock.h"
+#include "study/feedback.h"
+#include "study/study.h"
+
+typedef struct Simulation Simulation;
+typedef struct Probe Probe;
+
+/* The moments of a round at which probes measure. */
+enum {
+  BEFORE_CHOICE, /* the arms are known, and nothing has been chosen */
+  AFTER_CHOICE, /* arm[B], reward[B] and regret[B] are those of the round; the policy has not learned */
+  AFTER_LEARNING, /* the policy has learned from a reward of each run: the round's own, or late ones */
+  AFTER_ROUND,
+  MOMENTS
+};
+
+/* Measures at a moment of round k, 1 to n. Errors belong to the task. */
+typedef Status ProbeMeasure(const Probe *probe, int k);
+
+/* A metric of bandits, in a file of its own: probe_NAME in probe/NAME.c. */
+typedef struct {
+  /* REQUIRED, one at least. */
+  ProbeMeasure *measure[MOMENTS];
+  /* OPTIONAL. Creates what the probe keeps, all of it in `memory`. If *state stays NULL, the metric is not
+   * known for this policy: it is NaN in all rounds. */
+  Status (*create)(Arena *memory, const Simulation *simulation, void **state);
+  /* OPTIONAL. Checks that a study can measure it in a setting: STATUS_INPUT with a sentence if not. */
+  Status (*check)(const Study *study, const Config *setting, const Problem *problem);
+  /* OPTIONAL, one at most. Returns the floating-point operations of a round of one run, as for a sampler
+   * (sampler.h): those that each policy needs, or those of a metric that all policies share. */
+  double (*cost)(const Config *setting, const PolicyWork *work);
+  double (*shared_cost)(const Problem *problem, double rounds);
+  bool sparse; /* measures only in rounds 1, 2, 5, 10, 20, 50, .., and the last, because it takes long */
+  bool quick; /* takes less time than to read the clock, so that its time counts as the policy's */
+  bool weighs; /* needs the probabilities of the arms */
+} ProbeOps;
+
+/* A policy in the world of a task. */
+struct Simulation {
+  const TaskRun *run; /* not owned */
+  World world;
+  History history;
+  Policy policy;
+  Feedback *feedback; /* how rewards arrive; NULL: at once. Not owned */
+  double discount; /* of the evidence, per round */
+  double *probability; /* [B, K], by which arms are picked; NULL: the policy chooses them itself */
+  int *arm; /* [B], taken in the current round */
+  double *phi, *reward, *regret; /* [d, B], [B], [B], of these arms */
+  Probe *probes; /* [probe_count] */
+  int probe_count;
+  Timer timer; /* of the policy and its world, without what measures them */
+};
+
+struct Probe {
+  const ProbeOps *ops;
+  const Simulation *simulation;
+  double *curve; /* [B, points], the values in the result; NULL if they are kept elsewhere */
+  void *state;
+};
+
+/* Returns the place of a probe's value for run b in round k. */
+static inline double *probe_value(const Probe *probe, int b, int k) {
+  return probe->curve + (size_t)b * (size_t)probe->simulation->run->result->points + (size_t)k - 1;
+}
+
+/* Sets a probe's value in round k to the sum over rounds 1 to k, where values[B] are those of this round. */
+void probe_accumulate(const Probe *probe, int k, const double *values);
+
+/* Creates the simulation of a task before its first round; `weighs`: arms are picked by their probabilities.
+ * `run` must outlive it. The caller must call simulation_destroy, also after an error. */
+Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulation *out);
+void simulation_destroy(Simulation *simulation);
+
+/* Adds a probe, whose state is `state` unless it creates its own. */
+Status simulation_add_probe(Arena *memory, const ProbeOps *ops, double *curve, void *state,
+                            Simulation *simulation);
+
+/* Runs all rounds: STATUS_STOPPED if the tick says so. */
+Status simulation_run(Simulation *simulation);
+/* Returns the CPU seconds of the policy, including those of other processes on its behalf. */
+double simulation_seconds(const Simulation *simulation);
+
+/* The steps of simulation_run, for studies that take rewards from elsewhere. */
+
+/* Begins round k: the world draws what is new in it. */
+void simulation_advance(Simulation *simulation, int k);
+/* Lets the policy choose arm[B], or pick it by probability[B, K]. */
+Status simulation_choose(Simulation *simulation);
+/* Lets the policy learn from the rewards y[B] of arm[B] with features phi[d, B]. */
+void simulation_learn(Simulation *simulation, const int *arm, const double *phi, const double *y);
