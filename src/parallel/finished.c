@@ -85,7 +85,9 @@ static Status finished_scan_journals(Finished *finished, bool repair) {
     journal->gone = journal->gone || (access(path, F_OK) != 0 && errno == ENOENT);
     if (journal->gone) continue;
     TRY(journal_scan(path, finished->study, &scan));
-    journal->end = scan.end, journal->rest = scan.rest, journal->damaged += scan.damaged;
+    journal->end = scan.end;
+    journal->rest = scan.rest;
+    journal->damaged += scan.damaged;
   }
   finished->looked_at = clock_wall();
   finished->look_seconds = finished->looked_at - begin;
@@ -106,7 +108,8 @@ Status finished_open(Arena *memory, const char *directory, const Study *study, b
   TRY(finished_tasks_create(memory, directory, study, out));
   TRY(parallel_folder_check(directory));
   TRY(finished_scan_journals(out, repair));
-  for (int i = 0; i < out->journals && repair; i++) {
+  if (!repair) return STATUS_OK;
+  for (int i = 0; i < out->journals; i++) {
     const FinishedJournal *journal = &out->journal[i];
     char path[PATH_SIZE];
     if (journal->damaged == 0 && journal->rest == 0) continue;
@@ -121,7 +124,8 @@ Status finished_open(Arena *memory, const char *directory, const Study *study, b
 }
 
 void finished_close(Finished *finished) {
-  for (int i = 0; finished->study && i < FINISHED_OPEN; i++) {
+  if (!finished->study) return; /* it was never opened */
+  for (int i = 0; i < FINISHED_OPEN; i++) {
     if (finished->open[i] >= 0) close(finished->file[i]);
     finished->open[i] = -1;
   }
@@ -136,7 +140,8 @@ static Status finished_broadcast(Finished *finished) {
   Status status = STATUS_OK;
   if (parallel_rank() > 0) {
     finished_close(finished); /* the numbers of the journals change */
-    finished->journals = counts[0], finished->copies = counts[1];
+    finished->journals = counts[0];
+    finished->copies = counts[1];
     status = arena_new(finished->memory, (void **)&finished->journal, 2 * (size_t)counts[0] + 1,
                        sizeof *finished->journal);
     if (status == STATUS_OK)
@@ -209,11 +214,13 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
   if (clock_wall() - finished->looked_at > 50 * finished->look_seconds) TRY(finished_look(finished));
   SCOPED(TaskResult, found, study_result_destroy);
   TRY(study_result_create(study, task, &found));
-  for (int p = 0; p < study->file->policy_count && !result->has_shared; p++) {
+  for (int p = 0; p < study->file->policy_count; p++) {
     const Task other =
         study_task(study, study_task_index(study, task->setting, p, task->index % study->runs.blocks));
-    if (finished->state[other.index] == RUN_OK && finished_load(finished, &other, &found) == STATUS_OK)
-      study_result_share(study, &found, result);
+    if (finished->state[other.index] != RUN_OK) continue;
+    if (finished_load(finished, &other, &found) != STATUS_OK) continue;
+    study_result_share(study, &found, result);
+    break;
   }
   return STATUS_OK;
 }

@@ -110,9 +110,10 @@ static Status reducer_count_blocks(Reducer *reducer) {
   TRY(parallel_adaptive_replay(reducer->finished.state, &adaptive));
   for (int s = 0; s < study->file->setting_count; s++) {
     int blocks = adaptive.settings[s].wanted;
-    for (int p = 0; p < study->file->policy_count && !adaptive.settings[s].ended; p++)
-      for (int k = blocks; k < study->runs.blocks; k++)
-        if (reducer->finished.state[study_task_index(study, s, p, k)] != RUN_NOT_RUN) blocks = k + 1;
+    if (!adaptive.settings[s].ended)
+      for (int p = 0; p < study->file->policy_count; p++)
+        for (int k = blocks; k < study->runs.blocks; k++)
+          if (reducer->finished.state[study_task_index(study, s, p, k)] != RUN_NOT_RUN) blocks = k + 1;
     reducer->blocks[s] = blocks;
     int64_t runs = study_runs_in_blocks(&study->runs, reducer->blocks[s]);
     if (runs > reducer->runs) reducer->runs = runs;

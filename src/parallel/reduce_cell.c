@@ -77,7 +77,8 @@ Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks,
     const Status status = finished_load(finished, &task, &result);
     if (status == STATUS_INPUT) {
       fprintf(stderr, "%s; its runs count as not run\n", status_message());
-      counts->missing++, counts->damaged++;
+      counts->missing++;
+      counts->damaged++;
       continue;
     }
     TRY(status);
@@ -90,11 +91,12 @@ Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks,
 
 void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
-  for (int c = 0; c < study->curve_count; c++)
-    for (size_t at = (size_t)c * size; study->curves[c]->of_world && at < (size_t)(c + 1) * size;
-         at += points)
+  for (int c = 0; c < study->curve_count; c++) {
+    if (!study->curves[c]->of_world) continue;
+    for (size_t at = (size_t)c * size; at < (size_t)(c + 1) * size; at += points)
       if (isnan(first->curves[at]))
         memcpy(first->curves + at, cell->curves + at, points * sizeof *cell->curves);
+  }
 }
 
 /* Sums loop over runs, and over the points within each run, because the values of a run are contiguous in

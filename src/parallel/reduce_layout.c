@@ -150,8 +150,10 @@ static Status reducer_put_coordinates(Reducer *reducer) {
   int64_t *runs;
   int *replicates;
   ALLOCATE_ARRAYS(&scratch, reducer->runs, runs, replicates);
-  for (int64_t r = 0; r < reducer->runs; r++)
-    runs[r] = r, replicates[r] = (int)study_runs_replicate(&study->runs, r);
+  for (int64_t r = 0; r < reducer->runs; r++) {
+    runs[r] = r;
+    replicates[r] = (int)study_runs_replicate(&study->runs, r);
+  }
   TRY(store_write(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0", "1",
                   runs));
   TRY(store_text_attribute(reducer->file, "run", "standard_name", "realization"));

@@ -48,7 +48,10 @@ static void reducer_summarise_estimate(double *mean, double *out) {
   double *sample = mean + ESTIMATES_FIRST, centre = 0, square = 0;
   int n = 0;
   for (int s = 0; s < ESTIMATES_RESAMPLES; s++)
-    if (!isnan(sample[s])) centre += sample[s], sample[n++] = sample[s];
+    if (!isnan(sample[s])) {
+      centre += sample[s];
+      sample[n++] = sample[s];
+    }
   centre /= n > 0 ? n : 1;
   for (int s = 0; s < n; s++) square += (sample[s] - centre) * (sample[s] - centre);
   quantile_sort(n, sample);
@@ -60,37 +63,50 @@ static void reducer_summarise_estimate(double *mean, double *out) {
   out[ESTIMATES_of_mean_weight] = mean[ESTIMATES_WEIGHT];
 }
 
+/* Writes the parts of a curve. Plain values are written by the rank that has the runs. */
+static Status reducer_put_curve(Reducer *reducer, int s, int p, int c) {
+  const Study *study = reducer->study;
+  const StudyCurve *curve = study->curves[c];
+  for (int part = reducer->plain ? PART_MEAN : PART_VALUES; part < PARTS; part++) {
+    size_t from[4] = {(size_t)s}, size[4] = {1}, n = 1;
+    char name[PART_NAME];
+    if (!reduce_curve_has_part(curve, part)) continue;
+    if (!curve->of_world) {
+      from[n] = (size_t)p;
+      size[n++] = 1;
+    }
+    if (part == PART_VALUES) size[n++] = (size_t)reducer->runs;
+    if (part == PART_QUANTILES) size[n++] = STUDY_QUANTILES;
+    size[n] = (size_t)study->places;
+    TRY(store_put_doubles_part(reducer->file, reduce_part_name(curve, part, name), from, size,
+                               part == PART_VALUES ? reducer_curve_to_put(reducer, c, p)
+                                                   : reduce_summary_part(study, reducer->summary, c, part)));
+  }
+  return STATUS_OK;
+}
+
+/* Writes what a study of estimates has of an estimator. */
+static Status reducer_put_estimate(Reducer *reducer, int s, int p, int c) {
+  const Cell *cell = &reducer->cells[p > 0];
+  const size_t start[3] = {(size_t)s, (size_t)p, (size_t)c}, count[3] = {1, 1, 1};
+  double mean[ESTIMATES_POINTS], se[ESTIMATES_POINTS], n[ESTIMATES_POINTS], value[ESTIMATES_COUNT];
+  reduce_cell_mean(cell->runs, ESTIMATES_POINTS,
+                   cell->curves + (size_t)c * (size_t)cell->runs * ESTIMATES_POINTS, NULL, mean, se, n);
+  reducer_summarise_estimate(mean, value);
+  for (int i = 0; i < ESTIMATES_COUNT; i++)
+    TRY(store_put_part(reducer->file, reduce_estimates[i][0], start, count, &value[i]));
+  return STATUS_OK;
+}
+
 static Status reducer_put_cell(Reducer *reducer, int s, int p) {
   const Study *study = reducer->study;
   const Cell *cell = &reducer->cells[p > 0];
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
-  for (int c = 0; c < study->published; c++) {
-    const StudyCurve *curve = study->curves[c];
-    /* Plain values are written by the rank that has the runs. */
-    for (int part = reducer->plain ? PART_MEAN : PART_VALUES; part < PARTS; part++) {
-      size_t from[4] = {(size_t)s}, size[4] = {1}, n = 1;
-      char name[PART_NAME];
-      if (!reducer_curve_is_due(study, c, p) || !reduce_curve_has_part(curve, part)) continue;
-      if (!curve->of_world) from[n] = (size_t)p, size[n++] = 1;
-      if (part == PART_VALUES) size[n++] = (size_t)reducer->runs;
-      if (part == PART_QUANTILES) size[n++] = STUDY_QUANTILES;
-      size[n] = (size_t)study->places;
-      TRY(store_put_doubles_part(reducer->file, reduce_part_name(curve, part, name), from, size,
-                                 part == PART_VALUES
-                                     ? reducer_curve_to_put(reducer, c, p)
-                                     : reduce_summary_part(study, reducer->summary, c, part)));
-    }
-  }
-  for (size_t c = 0; c < (size_t)study->curve_count && study->ops->estimates; c++) {
-    double mean[ESTIMATES_POINTS], se[ESTIMATES_POINTS], n[ESTIMATES_POINTS], value[ESTIMATES_COUNT];
-    reduce_cell_mean(cell->runs, ESTIMATES_POINTS, cell->curves + c * (size_t)cell->runs * ESTIMATES_POINTS,
-                     NULL, mean, se, n);
-    reducer_summarise_estimate(mean, value);
-    for (int i = 0; i < ESTIMATES_COUNT; i++)
-      TRY(store_put_part(reducer->file, reduce_estimates[i][0], (size_t[]){start[0], start[1], c},
-                         (size_t[]){1, 1, 1}, &value[i]));
-  }
+  for (int c = 0; c < study->published; c++)
+    if (reducer_curve_is_due(study, c, p)) TRY(reducer_put_curve(reducer, s, p, c));
+  if (study->ops->estimates)
+    for (int c = 0; c < study->curve_count; c++) TRY(reducer_put_estimate(reducer, s, p, c));
   for (int c = 0; c < COLUMN_KINDS; c++)
     TRY(store_put_part(reducer->file, column_kinds[c].name, start, count, columns_values(&cell->columns, c)));
   TRY(store_put_part(reducer->file, "seconds_train", start, count, &cell->seconds_train));
@@ -126,7 +142,8 @@ static Status reducer_make_cell(Reducer *reducer, int s, int p) {
   TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], &reducer->cells[p > 0],
                        &reducer->counts));
   if (reducer->plain || parallel_rank() == 0) TRY(reducer_summarise_cell(reducer, p));
-  for (int c = 0; c < study->published && reducer->plain; c++) {
+  if (!reducer->plain) return STATUS_OK;
+  for (int c = 0; c < study->published; c++) {
     const size_t policies = (size_t)study->file->policy_count,
                  place = study->curves[c]->of_world ? (size_t)s : (size_t)s * policies + (size_t)p;
     if (reducer_curve_is_due(study, c, p))
@@ -179,7 +196,8 @@ static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, 
   const int cell = reducer->plain ? reducer_first_setting(reducer, reader) * policies + i
                                   : reader + i * reducer_reading_ranks();
   const int end = reducer->plain ? reducer_first_setting(reducer, reader + 1) : file->setting_count;
-  *s = cell / policies, *p = cell % policies;
+  *s = cell / policies;
+  *p = cell % policies;
   return cell < end * policies;
 }
 

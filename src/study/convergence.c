@@ -133,7 +133,7 @@ typedef struct {
 static void study_learn_target(Block *block) {
   const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs,
                size = sizeof(double);
-  const HistoryView view = {&block->history, 1, 0, (int)runs, NULL, NULL};
+  const HistoryView view = {.history = &block->history, .draws = 1, .lanes = (int)runs};
   for (size_t k = 0; k < d; k++)
     history_record(&block->history, NULL, block->world->features + k * d * runs,
                    block->world->mean + k * runs);
@@ -166,7 +166,8 @@ static Status study_convergence_block_create(Arena *memory, Block *block) {
   TRY(prior_standard(memory, problem->d, &chain, &block->prior));
   const PolicySetup policy = study_policy_setup(run);
   SamplerSetup setup = policy_sampler_setup(&policy);
-  setup.prior = &block->prior, setup.options = block->options;
+  setup.prior = &block->prior;
+  setup.options = block->options;
   TRY(sampler_create(memory, run->method.sampler, &setup, &block->sampler));
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
@@ -223,6 +224,20 @@ static int64_t study_next_stored_step(int64_t k, int64_t last) {
 
 enum { STEPS_TO_TARGET, KL };
 
+/* Computes the divergence of each run after step k from the target, and notes which runs have reached it. */
+static void study_compare_with_target(Block *block, int64_t k, double target_kl) {
+  const int runs = block->run->result->runs, d = block->run->problem->d;
+  const bool singular = block->sampler.ops->chain && k <= d; /* the covariance of its states so far */
+  memcpy(block->factor, block->covariance, (size_t)(d * d) * (size_t)runs * sizeof *block->factor);
+  metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
+  for (int b = 0; b < runs; b++) {
+    if (singular) block->kl[b] = NAN;
+    if (block->reached[b] || !islessequal(block->kl[b], target_kl)) continue;
+    block->reached[b] = k;
+    block->waiting--;
+  }
+}
+
 /* Simulates a block; the timer is that of the steps alone. The method's Gaussian is known at
  * steps that are compared with the target; the average of a chain is updated in each. */
 static Status study_convergence_simulate(Block *block, Timer *timer) {
@@ -248,19 +263,11 @@ static Status study_convergence_simulate(Block *block, Timer *timer) {
     else if (wanted)
       sampler->ops->gaussian(sampler, block->mean, block->covariance);
     timer_stop(timer);
-    if (wanted) {
-      memcpy(block->factor, block->covariance, (size_t)(d * d) * (size_t)runs * sizeof *block->factor);
-      metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
-    }
-    for (int b = 0; b < runs && wanted; b++) {
-      if (chain && k <= d) block->kl[b] = NAN; /* its covariance is still singular */
-      if (block->reached[b] || !islessequal(block->kl[b], target_kl)) continue;
-      block->reached[b] = k;
-      block->waiting--;
-    }
+    if (wanted) study_compare_with_target(block, k, target_kl);
     if (k == stored) {
       for (int b = 0; b < runs; b++) study_result_values(result, KL, b)[point] = block->kl[b];
-      point++, stored = study_next_stored_step(k, last);
+      point++;
+      stored = study_next_stored_step(k, last);
     }
     if (k % TICK == 0 && !core_tick_goes_on(block->run->tick, (double)k / (double)last))
       return status_set(STATUS_STOPPED, "stopped after %lld of %lld steps", (long long)k, (long long)last);

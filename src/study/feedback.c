@@ -46,10 +46,12 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
     if (place >= delay) continue;
     const FeedbackSlot mine = *slot, other = feedback->waiting[place]; /* they swap what run b has in them */
     const int swapped = mine.arm[b];
-    mine.arm[b] = other.arm[b], other.arm[b] = swapped;
+    mine.arm[b] = other.arm[b];
+    other.arm[b] = swapped;
     for (int i = 0; i <= feedback->d; i++) { /* the last is y */
       const double x = mine.phi[i * runs + b];
-      mine.phi[i * runs + b] = other.phi[i * runs + b], other.phi[i * runs + b] = x;
+      mine.phi[i * runs + b] = other.phi[i * runs + b];
+      other.phi[i * runs + b] = x;
     }
   }
   return k % feedback->batch == 0 ? feedback->batch : 0;

@@ -103,7 +103,7 @@ typedef struct {
 static Status study_create_policy_sampler(Arena *memory, Block *block) {
   const PolicyMethod *method = &block->run->method;
   PolicySetup setup = study_policy_setup(block->run);
-  setup.draws = study_posterior_draws(block->run->setting),
+  setup.draws = study_posterior_draws(block->run->setting);
   setup.observations = study_posterior_last_size(block->run->setting);
   if (method->sampler) {
     SamplerSetup sampler = policy_sampler_setup(&setup);
@@ -192,7 +192,8 @@ static void study_draw_with_sampler(const Block *block, int set, Sampler *sample
 static Status study_measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
   const Mixture *mixture = block->truth.mixture;
   double *precision = block->evidence, *vector = precision + block->run->problem->d * block->run->problem->d;
-  history_evidence(&(HistoryView){&block->history, 1, b, 1, NULL, NULL}, precision, vector);
+  const HistoryView of_run = {.history = &block->history, .draws = 1, .first = b, .lanes = 1};
+  history_evidence(&of_run, precision, vector);
   TRY(tilt_end_set(&block->end, precision, vector));
   const double alpha = tilt_end_alpha(&block->end);
   *out = NAN;
@@ -351,8 +352,10 @@ static double study_posterior_cost(const Study *study, const Task *task) {
   double matching = study_measures(study, "emd") ? (pow(m + r, 3) + floor) / 36 : 0;
   PolicyWork work = study_work(study, task);
   const double world = study_world_cost(&work), rounds = study_posterior_last_size(setting);
-  work.sampler.rounds = rounds, work.sampler.rows = 0;
-  work.sampler.draws = m, work.sampler.drawn = sizes / rounds;
+  work.sampler.rounds = rounds;
+  work.sampler.rows = 0;
+  work.sampler.draws = m;
+  work.sampler.drawn = sizes / rounds;
   for (int i = 0; i < (int)sizes; i++) work.sampler.rows += (double)study_posterior_size(setting, i) / sizes;
   const double round = work.method.sampler ? cost_round(work.method.sampler, &work.sampler)
                                            : policy_cost(&work) * work.sampler.drawn;

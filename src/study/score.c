@@ -99,13 +99,15 @@ static Status study_score_compare_with_floor(const Ruler *self, Measure *metric,
   comparison.directions = directions;
   out[0] = out[1] = out[2] = 0;
   for (int k = 0; k < SETS; k++) {
-    comparison.x = &self->draws, comparison.y = &self->exact[k];
+    comparison.x = &self->draws;
+    comparison.y = &self->exact[k];
     TRY(metric(&comparison, &value));
     out[0] += share * value;
     for (int j = 0; j < k; j++) {
       comparison.x = &self->exact[j];
       TRY(metric(&comparison, &pair));
-      out[1] += pairs * pair, sum += pair;
+      out[1] += pairs * pair;
+      sum += pair;
       of_set[j] += pair, of_set[k] += pair;
     }
   }
@@ -148,7 +150,8 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
     for (int k = 0; k < SETS; k++)
       lanes_copy(d, m, exact + (h * SETS + k) * m, (int)lanes, self->exact[k].theta, m);
     lanes_copy(d, 1, group->theta + h, group->histories, self->truth, 1);
-    self->comparison.history = &group->history, self->comparison.run = h;
+    self->comparison.history = &group->history;
+    self->comparison.run = h;
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
                             .run = (uint32_t)number,
                             .round = (uint32_t)group->observations};
@@ -287,8 +290,12 @@ static Status study_score_compare_moments(const Partition *self, ScoreReference 
     if (!(variance[1] > 0))
       return status_set(STATUS_INPUT, "theta[%d] is the same in all draws of the reference", i);
     const double error = fabs(mean[0] - mean[1]) / sqrt(variance[1]), ratio = sqrt(variance[0] / variance[1]);
-    if (error > out->mean_error) out->mean_error = error, out->mean_error_at = i;
-    out->sd_low = fmin(out->sd_low, ratio), out->sd_high = fmax(out->sd_high, ratio);
+    if (error > out->mean_error) {
+      out->mean_error = error;
+      out->mean_error_at = i;
+    }
+    out->sd_low = fmin(out->sd_low, ratio);
+    out->sd_high = fmax(out->sd_high, ratio);
   }
   return STATUS_OK;
 }

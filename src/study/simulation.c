@@ -116,7 +116,7 @@ static Status simulation_learn_from_round(Simulation *self, int k) {
   return STATUS_OK;
 }
 
-/* Contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3). */
+/* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3). */
 Status simulation_run(Simulation *self) {
   const int rounds = self->run->problem->rounds;
   timer_start(&self->timer);

@@ -28,27 +28,34 @@ const char *study_target_name(int index) {
   static char names[MOST_NAMES][NAME_SIZE];
   int count = 0;
   for (int i = 0; registry[i]; i++)
-    for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++)
-      for (int paired = 0; paired <= !curve->shared && !curve->unpublished; paired++) {
+    for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++) {
+      if (curve->unpublished) continue;
+      for (int paired = 0; paired <= !curve->shared; paired++) {
         if (count++ < index) continue;
         ASSERT(index < MOST_NAMES);
         study_target_text(curve, paired, NAME_SIZE, names[index]);
         return names[index];
       }
+    }
   return NULL;
 }
 
+/* Returns whether a curve is the first of its study with its word; several may have the same. */
+static bool study_curve_is_first_of_word(const StudyCurve *curves, int c) {
+  for (int i = 0; i < c; i++)
+    if (curves[i].metric && strcmp(curves[i].metric, curves[c].metric) == 0) return false;
+  return true;
+}
+
 /* Returns word number `index` that asks for curves, in studies of estimates or in all others; NULL after the
- * last. Several curves of a study may have the same word. */
+ * last. */
 static const char *study_word_of_curves(bool estimates, int index) {
   for (int k = 0; registry[k]; k++) {
     const StudyCurve *curves = registry[k]->curves;
-    for (int c = 0; curves[c].name && registry[k]->estimates == estimates; c++) {
-      bool first = curves[c].metric != NULL;
-      for (int i = 0; first && i < c; i++)
-        first = !curves[i].metric || strcmp(curves[i].metric, curves[c].metric) != 0;
-      if (first && index-- == 0) return curves[c].metric;
-    }
+    if (registry[k]->estimates != estimates) continue;
+    for (int c = 0; curves[c].name; c++)
+      if (curves[c].metric && study_curve_is_first_of_word(curves, c) && index-- == 0)
+        return curves[c].metric;
   }
   return NULL;
 }
@@ -72,7 +79,8 @@ static Status study_find_target(Study *study) {
   for (int c = 0; c < study->published; c++)
     for (int paired = 0; paired <= !study->curves[c]->shared; paired++) {
       study_target_text(study->curves[c], paired, sizeof name, name);
-      study->target_curve = c, study->target_paired = paired;
+      study->target_curve = c;
+      study->target_paired = paired;
       if (strcmp(name, of) == 0) return STATUS_OK;
       snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", *allowed ? " | " : "",
                name);
@@ -309,7 +317,8 @@ Status study_task_run_create(const Study *study, const Task *task, const char *d
   *out = (TaskRun){.study = study, .task = task, .setting = setting, .policy = policy};
   out->method = policy_named(policy->name);
   TRY(problem_create(setting, &out->own_problem));
-  out->problem = &out->own_problem, out->prior = &out->own_prior;
+  out->problem = &out->own_problem;
+  out->prior = &out->own_prior;
   TRY(study_belief_create(setting, policy, out->problem, task->replicate, &out->belief));
   if (!directory) return STATUS_OK;
   return study_belief_prior(&out->memory, &out->belief, out->problem, directory, &out->own_prior);

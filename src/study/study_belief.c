@@ -37,7 +37,7 @@ static PriorGuard study_belief_guard_of_keys(const Config *setting, const Config
 
 /* Hashes everything that a fitted prior depends on. */
 static Status study_belief_compute_hash(const Config *setting, const Problem *problem, Belief *belief) {
-  static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
+  static const char *const uncounted[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
   char file_hash[DIGEST_SIZE] = "none";
   const char *file = config_text(setting, "problem.file");
   if (file) TRY(digest_file(file, file_hash));
@@ -61,7 +61,8 @@ static Status study_belief_compute_hash(const Config *setting, const Problem *pr
     for (const ConfigKey *key = study_keys; key->name; key++) {
       bool counts =
           strncmp(key->name, "problem.", strlen("problem.")) == 0 || !strcmp(key->name, "likelihood");
-      for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) counts &= strcmp(key->name, apart[i]) != 0;
+      for (size_t i = 0; i < sizeof uncounted / sizeof *uncounted; i++)
+        counts &= strcmp(key->name, uncounted[i]) != 0;
       if (!counts) continue;
       config_show(setting, key->name, sizeof value, value);
       fprintf(out, " %s %s", key->name, value);
@@ -160,9 +161,11 @@ static Status study_belief_choose_kind(const Config *setting, const PolicyMethod
     const Status status = problem_check_exact_prior(problem);
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
   } else if (!family) {
-    out->kind = BELIEF_FILE, out->file = word;
+    out->kind = BELIEF_FILE;
+    out->file = word;
   } else if (config_is(setting, "study", "stream")) {
-    out->kind = BELIEF_STANDARD, out->learns = true;
+    out->kind = BELIEF_STANDARD;
+    out->learns = true;
   } else if (problem->ops->rewards) {
     return status_set(STATUS_INPUT,
                       "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; use "

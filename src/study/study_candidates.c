@@ -68,7 +68,8 @@ int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   const int rounds = (int)config_int(setting, "problem.rounds");
   if (!config_is(setting, "study", "posterior")) {
-    size[0] = rounds < 10 ? 1 : rounds / 10, size[1] = rounds < 2 ? 1 : rounds / 2;
+    size[0] = rounds < 10 ? 1 : rounds / 10;
+    size[1] = rounds < 2 ? 1 : rounds / 2;
     return size[1] > size[0] ? 2 : 1;
   }
   if (count == 0) {

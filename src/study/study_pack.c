@@ -77,7 +77,8 @@ static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup
   double *phi, *y, *regret;
   ALLOCATE_ARRAYS(&scratch, n, arm, y, regret);
   ALLOCATE(&scratch, phi, d * n);
-  group->x = pack->x + group->first * longest * d, group->y = pack->y + group->first * longest;
+  group->x = pack->x + group->first * longest * d;
+  group->y = pack->y + group->first * longest;
   ALLOCATE(memory, group->theta, d * n);
   TRY(history_create(memory, pack->problem.d, group->histories, &pack->problem.likelihood, &group->history));
   TRY(history_reserve(&group->history, group->observations));
@@ -101,7 +102,8 @@ Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   int sets = 0;
   *out = (Pack){0};
   TRY(study_pack_problem_of_name(memory, name, &problem));
-  out->name = problem.name, out->summary = problem.summary;
+  out->name = problem.name;
+  out->summary = problem.summary;
   while (problem.sets[sets]) sets++;
   TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &out->file));
   const Config *setting = out->file->settings[0];
@@ -112,7 +114,8 @@ Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   out->draws = (int)config_int(setting, "draws");
   out->groups = config_ints(setting, "problem.sample_sizes", &sizes);
   const int runs = (int)config_int(setting, "runs");
-  out->histories = out->groups * runs, out->longest = (int)sizes[out->groups - 1];
+  out->histories = out->groups * runs;
+  out->longest = (int)sizes[out->groups - 1];
   const size_t rows = (size_t)out->histories * (size_t)out->longest, d = (size_t)out->problem.d;
   ALLOCATE(memory, out->group, out->groups);
   ALLOCATE(memory, out->x, rows * d);
