@@ -9,6 +9,9 @@ import subprocess
 import tempfile
 import unittest
 
+import netCDF4
+import numpy as np
+
 import summary
 import tools
 
@@ -19,7 +22,7 @@ COPY = re.compile(rf"Copy `({TEMPLATES}/\w+\.c)` to `(src/[\w/]+/)`")
 LINE = re.compile(r"Add the line `(.+?)` to `(\w+)` in `(src/[\w/]+\.h)`")
 MEMBER = re.compile(r"^const (\w+)Ops \w+?_(\w+) = ", re.MULTILINE)
 CONFORMANCE = ["test_sampler", "test_policy", "test_prior", "test_likelihood", "test_problem", "test_metrics"]
-CHECKS = ["check_format", "check_layers", "check_docs"]
+CHECKS = ["check_format", "check_layers", "check_docs", "check_prose"]
 
 BANDIT = """
 name: bandit
@@ -29,6 +32,16 @@ likelihood: {likelihood}
 problem: {{family: {problem}, arms: 8, rounds: 12}}
 policies: [random, {policies}]
 prior: {{train_samples: 200}}
+metrics: [{metrics}]
+"""
+KIND = """
+name: kind
+study: {kind}
+runs: 8
+block: 4
+problem: {{arms: 8, rounds: 12}}
+policies: [random, ts]
+sweep: {{problem.noise: [0.5, 1]}}
 """
 POSTERIOR = """
 name: posterior
@@ -104,14 +117,14 @@ class Contributing(unittest.TestCase):
     def test_every_family_has_its_steps(self):
         self.assertEqual(sorted(pathlib.Path(template).name for template, _ in COPY.findall(self.guide)),
                          sorted(path.name for path in (SOURCE / TEMPLATES).iterdir()))
-        self.assertEqual(set(self.members), {"Sampler", "Prior", "Likelihood", "Problem", "Policy", "Metric"})
+        self.assertEqual(set(self.members), {"Sampler", "Prior", "Likelihood", "Problem", "Policy", "Metric", "Probe", "Study"})
 
     def test_paths_exist(self):
         for name in re.findall(r"`((?:src|tests|docs|jobs)/[\w./]+)`", self.guide):
             self.assertTrue((SOURCE / name).exists(), name)
 
     def test_members_are_listed(self):
-        for family, verb in (("Sampler", "samplers"), ("Prior", "priors"), ("Likelihood", "likelihoods"), ("Problem", "problems"), ("Policy", "policies")):
+        for family, verb in (("Sampler", "samplers"), ("Prior", "priors"), ("Likelihood", "likelihoods"), ("Problem", "problems"), ("Policy", "policies"), ("Study", "studies")):
             self.assertIn(self.members[family], self.call(self.program, "list", verb))
 
     def test_conformance(self):
@@ -136,12 +149,22 @@ class Contributing(unittest.TestCase):
 
     def test_studies(self):
         prior, problem, sampler = (self.members[family] for family in ("Prior", "Problem", "Sampler"))
-        self.run_study("gaussian", BANDIT, likelihood="gaussian", problem=problem,
+        self.run_study("gaussian", BANDIT, likelihood="gaussian", problem=problem, metrics=self.members["Probe"],
                        policies=f"{self.members['Policy']}, {sampler}, {{name: lmc, prior: {prior}}}")
-        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, policies=f"{self.members['Policy']}, ts")
+        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, metrics="", policies=f"{self.members['Policy']}, ts")
         self.run_study("posterior", POSTERIOR, metrics=self.members["Metric"], problem=problem, policies=f"{sampler}, {{name: lmc, prior: {prior}}}")
         table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "posterior", "-f", "csv")
         self.assertIn(sampler, table)
+        with netCDF4.Dataset(self.folder / "gaussian/results.nc") as data:
+            curve = np.asarray(data[self.members["Probe"]][...])
+            rises = np.diff(curve, axis=-1)
+            self.assertTrue(((rises == 0) | (rises == 1)).all() and (curve[..., 0] == 0).all())
+            self.assertGreater(curve[:, list(data["policy"][:]).index("random"), :, -1].mean(), 8)  # 11 x 7/8, and 8 runs
+            self.assertIn(f"{self.members['Probe']}_diff_mean", data.variables)
+        self.run_study("kind", KIND, kind=self.members["Study"])
+        table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "kind", "-f", "csv")
+        self.assertIn("ts", table)
+        self.call("/usr/bin/python3", self.tree / "analysis/figures/ablation.py", self.folder / "kind")
 
 
 if __name__ == "__main__":

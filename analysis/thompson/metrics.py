@@ -67,5 +67,5 @@ def label(dataset, metric, at=None):
     where = dataset[store.axis(dataset)].values[points(dataset, at)]
     if len(set(where)) > 1:
         return f"{words(dataset, metric)} at the end"
-    unit = {"round": "rounds", "sample_size": "observations", "step": "steps", "bandit_task": "bandits"}[store.axis(dataset)]
+    unit = {"round": "rounds", "sample_size": "observations", "step": "steps", "bandit_task": "bandits"}.get(store.axis(dataset), store.axis(dataset))
     return f"{words(dataset, metric)} after {wording.plain(where[0])} {unit}"

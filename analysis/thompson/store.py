@@ -11,7 +11,7 @@ import warnings
 
 from ._library import Error
 
-# The axis of a study's curves determines its kind.
+# The axis of a study's curves determines its kind, if it is one that scripts are made for.
 AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence", "bandit_task": "stream"}
 # Variables of every study, with their dimensions; and what the reducer writes for each curve, by suffix.
 RUNS = {
@@ -87,6 +87,12 @@ def absent(folder):
     return f"{tasks(folder)} tasks of the study are finished; `thompson reduce {folder}` writes it from them, even while the study is running"
 
 
+def axes(dataset):
+    """The dimensions along which curves can run: those above or, in a study of another kind, the last one of its curves."""
+    curve = {variable.dims[3] for variable in dataset.variables.values() if variable.dims[:3] == RUNS["status"] and len(variable.dims) == 4}
+    return [name for name in AXES if name in dataset.dims] or sorted(curve)
+
+
 def results(folder, kind="bandit"):
     """DIR/results.nc of a study of this kind (any kind if None), or the file that is named in place of DIR. Warns if the results are
     older than tasks that they lack."""
@@ -94,13 +100,13 @@ def results(folder, kind="bandit"):
     path = path if path.suffix == ".nc" else path / "results.nc"
     dataset = opened(path, absent(folder))
     what = f"this needs the results of a {f'{kind} ' if kind else ''}study"
-    along = [name for name in AXES if name in dataset.dims]
+    along = axes(dataset)
     if "estimator" in dataset.dims:
         raise Error(f"{path} is of a replay study: figure_replay.py draws it, and `thompson reduce {folder}` prints its table; {what}")
     if len(along) != 1:
         raise Error(f"{path} has {'several' if along else 'none'} of the dimensions {', '.join(AXES)}; {what}")
-    if kind not in (None, AXES[along[0]]):
-        raise Error(f"{path} is of a {AXES[along[0]]} study; {what}")
+    if kind not in (None, AXES.get(along[0])):
+        raise Error(f"{path} is of a {AXES.get(along[0], 'different')} study; {what}")
     measured = ["regret"] if along == ["round"] else curves(dataset)[:1]
     if not measured:
         raise Error(f"{path} has no measured curve; {what}")
@@ -119,8 +125,8 @@ def prior_samples(folder):
 
 
 def axis(dataset):
-    """The dimension along which the curves of a study run: round, sample_size, step or bandit_task."""
-    return next(name for name in AXES if name in dataset.dims)
+    """The dimension along which the curves of a study run, such as round, sample_size, step or bandit_task."""
+    return axes(dataset)[0]
 
 
 def curves(dataset):

@@ -12,7 +12,7 @@ static Status clustered_create(Problem *self, const Config *config) {
   return problem_theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
-/* A run keeps only its centres, kept[B, CENTRES, d]. */
+/* Draws what a run keeps, its centres: kept[B, CENTRES, d]. */
 static void clustered_keep(World *world) {
   const Problem *self = world->problem;
   for (int b = 0; b < world->runs; b++) {
@@ -21,7 +21,7 @@ static void clustered_keep(World *world) {
   }
 }
 
-/* Arm k is near centre k mod CENTRES; adding arms leaves the first ones unchanged. */
+/* Draws arm k near centre k mod CENTRES; adding arms leaves the first ones unchanged. */
 static void clustered_features(World *world) {
   const int d = world->problem->d, vectors = problem_vectors(world->problem), runs = world->runs;
   RngLanes rng = world_streams(world, RNG_ARMS);

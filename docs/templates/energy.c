@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Mean of |x - y| over the points of x[d, n] and y[d, m]. */
+/* Returns the mean of |x - y| over the points of x[d, n] and y[d, m]. */
 static double mean_distance(int d, const Cloud *x, const Cloud *y) {
   double sum = 0;
   for (int n = 0; n < x->n; n++)

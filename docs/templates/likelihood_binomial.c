@@ -7,14 +7,14 @@
 
 enum { TRIALS = 5 };
 
-/* p and 1 - p. */
+/* Computes p and 1 - p. */
 static void chances(double u, double *success, double *failure) {
   const double e = special_exp_inside(-fmin(fabs(u), 700)), larger = 1 / (1 + e);
   *success = u >= 0 ? larger : e * larger;
   *failure = u >= 0 ? e * larger : larger;
 }
 
-/* y u - m log(1 + e^u). */
+/* Returns y u - m log(1 + e^u). */
 static double kernel(double y, double u) {
   const double rest = TRIALS * special_log1p(special_exp_inside(-fmin(fabs(u), 700)));
   return (u < 0 ? y * u : (y - TRIALS) * u) - rest;
@@ -47,7 +47,8 @@ static void binomial_derivatives(const Likelihood *likelihood, int n, const doub
   }
 }
 
-/* The largest value of y u - m log(1 + e^u) is y log(y / m) + (m - y) log(1 - y / m). */
+/* Computes the deviances: the largest value of y u - m log(1 + e^u) is y log(y / m) + (m - y) log(1 - y / m).
+ */
 static void binomial_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
                               double *deviance) {
   (void)likelihood;
@@ -59,7 +60,7 @@ static void binomial_deviance(const Likelihood *likelihood, int n, const double 
   }
 }
 
-/* By inversion. */
+/* Draws a reward by inversion. */
 static double binomial_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
   (void)normal;
   int y = 0;

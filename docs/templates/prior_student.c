@@ -13,7 +13,7 @@
 
 enum { NU = 6 };
 
-/* The state is N(m, S), a mixture with one component. */
+/* Samples theta; the state is N(m, S), a mixture with one component. */
 static void student_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Mixture *gaussian = prior->state;
   mixture_sample(gaussian, rng, theta);
@@ -31,7 +31,7 @@ static void student_sample(const Prior *prior, RngLanes *rng, double *theta) {
   rng->position += (NU / 2 + 1) / 2; /* two numbers each */
 }
 
-/* From the log density of N(m, S). */
+/* Returns q, from the log density of N(m, S). */
 static double square_of(const Mixture *gaussian, double log_density) {
   return 2 * (gaussian->log_norm[0] - log_density);
 }
@@ -45,8 +45,8 @@ static void student_log_density(const Prior *prior, int lanes, const double *the
     out[n] = constant - 0.5 * (NU + d) * log1p(square_of(gaussian, out[n]) / (NU - 2));
 }
 
-/* The score k g / w and its Jacobian k (2 g g' / w - S^-1) / w, with k = nu + d, w = nu - 2 + q, and the
- * score g = -S^-1 (theta - m) of N(m, S), so q = -g' (theta - m). */
+/* Computes the score k g / w and its Jacobian k (2 g g' / w - S^-1) / w, with k = nu + d, w = nu - 2 + q, and
+ * the score g = -S^-1 (theta - m) of N(m, S), so q = -g' (theta - m). */
 static void student_score(const Prior *prior, int lanes, const double *theta, double *score,
                           double *hessian) {
   const Mixture *gaussian = prior->state;

@@ -3,31 +3,31 @@
 #include "study/probes.h"
 #include "study/studies.h"
 
-/* The curves and their probes, in the same order. */
+/* The curves, and what measures each. */
 enum {
+  REGRET,
 #define BANDIT_PLACE(name, text) PLACE_##name,
-  PROBE_LIST(BANDIT_PLACE, BANDIT_PLACE, BANDIT_PLACE, BANDIT_PLACE)
+  PROBE_LIST(BANDIT_PLACE, BANDIT_PLACE, BANDIT_PLACE)
 #undef BANDIT_PLACE
-      PLACES
+      CURVES
 };
 
-static const ProbeOps *const probes[PLACES] = {
-#define BANDIT_PROBE(name, text) &probe_##name,
-    PROBE_LIST(BANDIT_PROBE, BANDIT_PROBE, BANDIT_PROBE, BANDIT_PROBE)
-#undef BANDIT_PROBE
-};
-
-static const StudyCurve curves[PLACES + 1] = {
-#define BANDIT_ALWAYS(is, text) {.name = #is, .long_name = text, .tails = true},
-#define BANDIT_ASKED(is, text) {.name = #is, .long_name = text, .metric = #is},
+static const StudyCurve curves[CURVES + 1] = {
+    [REGRET] = {.name = "regret", .long_name = "cumulative expected regret", .tails = true},
+#define BANDIT_ASKED(is, text) [PLACE_##is] = {.name = #is, .long_name = text, .metric = #is},
 #define BANDIT_WORLD(is, text)                                                                               \
-  {.name = #is, .long_name = text, .metric = #is, .shared = true, .of_world = true},
-#define BANDIT_EVENT(is, text) {.name = #is, .long_name = text, .unpublished = true},
-    PROBE_LIST(BANDIT_ALWAYS, BANDIT_ASKED, BANDIT_WORLD, BANDIT_EVENT)
-#undef BANDIT_ALWAYS
+  [PLACE_##is] = {.name = #is, .long_name = text, .metric = #is, .shared = true, .of_world = true},
+#define BANDIT_EVENT(is, text) [PLACE_##is] = {.name = #is, .long_name = text, .unpublished = true},
+    PROBE_LIST(BANDIT_ASKED, BANDIT_WORLD, BANDIT_EVENT)
 #undef BANDIT_ASKED
 #undef BANDIT_WORLD
 #undef BANDIT_EVENT
+};
+
+static const ProbeOps *const probes[CURVES] = {[REGRET] = &probe_regret,
+#define BANDIT_PROBE(name, text) [PLACE_##name] = &probe_##name,
+                                               PROBE_LIST(BANDIT_PROBE, BANDIT_PROBE, BANDIT_PROBE)
+#undef BANDIT_PROBE
 };
 
 /* Returns what measures curve number `c` of a study. */
