@@ -5,7 +5,7 @@
 #include "parallel/parallel_folder.h"
 #include "parallel/reduce.h"
 #include "parallel/reduce_cell.h"
-#include "sampler/check/watch.h"
+#include "sampler/check/draws_check.h"
 #include "study/estimates.h"
 #include "study/keys.h"
 
@@ -294,14 +294,15 @@ static Status print_fallbacks(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
-/* Returns whether a mean over runs is outside [least, most] by more than WATCH_ERRORS standard errors. */
+/* Returns whether a mean over runs is outside [least, most] by more than DRAWS_CHECK_ERRORS standard errors.
+ */
 static bool app_mean_is_outside(double mean, double se, double least, double most) {
-  return mean - WATCH_ERRORS * se > most || mean + WATCH_ERRORS * se < least;
+  return mean - DRAWS_CHECK_ERRORS * se > most || mean + DRAWS_CHECK_ERRORS * se < least;
 }
 
 /* Prints in which settings the draws of policies are not where the posterior is, judged by the offset and
- * spread of every run (sampler/check/watch.h). */
-static Status print_watched(StoreFile *file, const Study *study) {
+ * spread of every run (sampler/check/draws_check.h). */
+static Status print_draws_check(StoreFile *file, const Study *study) {
   enum { FEWEST = 8 /* runs needed for a standard error */ };
   SCRATCH_ARENA(scratch);
   const StudyFile *names = study->file;
@@ -318,9 +319,9 @@ static Status print_watched(StoreFile *file, const Study *study) {
     reduce_cell_mean((int64_t)runs, 1, offset, NULL, &mean[0], &se[0], &n);
     reduce_cell_mean((int64_t)runs, 1, spread, NULL, &mean[1], &se[1], &n);
     if (!sampler || n < FEWEST) continue;
-    const double narrow = (sampler->narrow > 0 ? sampler->narrow : 1) / WATCH_FACTOR,
-                 wide = (sampler->wide > 0 ? sampler->wide : 1) * WATCH_FACTOR;
-    if (!app_mean_is_outside(mean[0], se[0], -WATCH_OFFSET, WATCH_OFFSET) &&
+    const double narrow = (sampler->narrow > 0 ? sampler->narrow : 1) / DRAWS_CHECK_FACTOR,
+                 wide = (sampler->wide > 0 ? sampler->wide : 1) * DRAWS_CHECK_FACTOR;
+    if (!app_mean_is_outside(mean[0], se[0], -DRAWS_CHECK_OFFSET, DRAWS_CHECK_OFFSET) &&
         !app_mean_is_outside(mean[1], se[1], narrow * narrow, wide * wide))
       continue;
     if (first)
@@ -410,5 +411,5 @@ Status app_print_table(const Study *study, const char *directory) {
   TRY(store_open_own(path, &file));
   TRY(study->ops->estimates ? print_estimates(file, study) : print_means(file, study));
   TRY(print_fallbacks(file, study));
-  return print_watched(file, study);
+  return print_draws_check(file, study);
 }

@@ -227,10 +227,10 @@ void parallel_counter_exchange(Counters *counters, int count, CounterStop *stops
                        counters->window);
     }
   }
-  /* With several ranks `now` is valid only after this. */
-  for (int k = 0; k < count; k++)
-    if (!counters->alone && (k + 1 == count || stops[k + 1].host != stops[k].host))
-      MPI_Win_flush(parallel_counter_rank_of_host(counters, stops[k].host), counters->window);
+  if (!counters->alone) /* `now` is valid only after this */
+    for (int k = 0; k < count; k++)
+      if (k + 1 == count || stops[k + 1].host != stops[k].host)
+        MPI_Win_flush(parallel_counter_rank_of_host(counters, stops[k].host), counters->window);
   for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }
 

@@ -47,12 +47,12 @@ static Status parallel_adaptive_read_block(Adaptive *adaptive, signed char *stat
       TRY(study_result_create(study, &task, &result));
       const Status status = finished_load(adaptive->finished, &task, &result);
       if (status == STATUS_INPUT && strict) return status_set(STATUS_FILE, "%s", status_message());
-      if (status == STATUS_INPUT)
+      if (status == STATUS_INPUT) {
         state[task.index] = RUN_NOT_RUN;
-      else
+      } else {
         TRY(status);
-      if (status == STATUS_OK)
         for (int b = 0; b < runs; b++) into[b] = study_result_values(&result, study->target_curve, b)[last];
+      }
     }
     moments[p] = (Moments){0};
     for (int b = 0; b < runs; b++) {

@@ -36,7 +36,7 @@ Status parallel_fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void)
   status = parallel_fits_take_shared_parts(counters, count, fits, stop, progress);
   status = parallel_agree(status);
   parallel_counter_destroy(counters);
-  if (status != STATUS_OK) return status;
+  TRY(status);
   for (int f = 0; f < count; f++) {
     fits[f].seconds = parallel_sum(fits[f].seconds);
     parallel_collect(fits[f].values, (size_t)fits[f].parts * fits[f].part_size * sizeof *fits[f].values);

@@ -89,7 +89,8 @@ static Status parallel_folder_walk_all_parts(Walk walk, Status (*visit)(const Wa
                         path);
     DIR *stream = walk.folder < 0 ? NULL : fdopendir(walk.folder);
     if (!stream) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
-    for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
+    struct dirent *entry;
+    while (status == STATUS_OK && (entry = readdir(stream)))
       if (walk.temporary ? durable_is_temporary(entry->d_name, sizeof of, of) && walk.part->has(of)
                          : walk.part->has(entry->d_name))
         status = visit(&walk, entry->d_name);

@@ -30,6 +30,16 @@ static void parallel_large_task_report_stage(const char *what, double seconds) {
   if (speaks && seconds >= 1) fprintf(stderr, "  %s: %.1f s\n", what, seconds);
 }
 
+/* Appends the results of a block to the journal, and reports the tasks that failed. */
+static Status parallel_large_append_block(Runner *runner, int count) {
+  for (int i = 0; i < count; i++) {
+    TRY(journal_append(runner->journal, &runner->tasks[i], &runner->results[i]));
+    if (runner->results[i].status == RUN_FAILED)
+      tasks_report_failure(runner->study, runner->directory, &runner->tasks[i], &runner->results[i]);
+  }
+  return STATUS_OK;
+}
+
 /* Runs `count` tasks of one block. */
 static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outcome) {
   const Study *study = runner->study;
@@ -54,12 +64,7 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   status = parallel_agree(status);
   if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
   status = parallel_agree(status);
-  const int here = parallel_rank() == 0 ? count : 0; /* tasks that this rank's journal takes */
-  for (int i = 0; i < here && status == STATUS_OK; i++) {
-    status = journal_append(runner->journal, &runner->tasks[i], &runner->results[i]);
-    if (status == STATUS_OK && runner->results[i].status == RUN_FAILED)
-      tasks_report_failure(study, runner->directory, &runner->tasks[i], &runner->results[i]);
-  }
+  if (status == STATUS_OK && parallel_rank() == 0) status = parallel_large_append_block(runner, count);
   if (status == STATUS_OK) status = journal_sync(runner->journal);
   status = parallel_agree(status);
   for (int i = 0; i < count; i++) {

@@ -86,26 +86,26 @@ static void parallel_prepare_note_doubts(int count, const Need *needs, const cha
   if (doubted > 0) fputc('\n', stderr);
 }
 
-/* Drops the needs that DIR/priors has already; a damaged prior there is set aside, to be fitted again. Rank 0
- * checks, so that all ranks agree. */
+/* Returns whether DIR/priors has what is needed; a damaged prior there is set aside, to be fitted again. */
+static bool parallel_prepare_is_present(const char *directory, const Need *need) {
+  SCOPED(StoreFile *, file, store_close);
+  char path[4096];
+  if (need->belief.kind == BELIEF_FILE) return true;
+  study_belief_path(&need->belief, directory, sizeof path, path);
+  if (access(path, R_OK) != 0) return false;
+  /* Other faults than damage are reported when it is loaded. */
+  if (store_open_own(path, &file) != STATUS_INPUT) return true;
+  fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
+  return durable_set_aside(path) != STATUS_OK;
+}
+
+/* Drops the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
 static Status parallel_prepare_drop_present(const char *directory, int *count, Need *needs) {
   SCRATCH_ARENA(scratch);
   char *present;
   ALLOCATE_ON_RANKS(&scratch, present, *count);
-  const int here = parallel_rank() == 0 ? *count : 0; /* priors that this rank looks at */
-  for (int i = 0; i < here; i++) {
-    char path[4096];
-    present[i] = needs[i].belief.kind == BELIEF_FILE;
-    if (present[i]) continue;
-    study_belief_path(&needs[i].belief, directory, sizeof path, path);
-    if (access(path, R_OK) != 0) continue;
-    SCOPED(StoreFile *, file, store_close);
-    /* Other faults than damage are reported when it is loaded. */
-    present[i] = store_open_own(path, &file) != STATUS_INPUT;
-    if (present[i]) continue;
-    fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
-    present[i] = durable_set_aside(path) != STATUS_OK;
-  }
+  if (parallel_rank() == 0)
+    for (int i = 0; i < *count; i++) present[i] = parallel_prepare_is_present(directory, &needs[i]);
   parallel_broadcast(present, (size_t)*count);
   int kept = 0;
   for (int i = 0; i < *count; i++)

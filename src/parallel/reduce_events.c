@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Curves of a task that are kept for the log (study/bandit.c). */
+/* Curves of a task that are kept for the log (study/probe/event.c). */
 enum { ARM, REWARD, PROPENSITY, KEPT };
 
 /* A log that is being written. */

@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "sampler/check/watch.h"
+#include "sampler/check/draws_check.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
@@ -86,7 +86,7 @@ typedef struct {
   Policy policy; /* used instead of `sampler` if the policy draws without one */
   History own; /* the observations of that policy, or of a sampler that forgets */
   const History *seen; /* what the policy reads: `own` or `history` */
-  Watch *watch; /* of the draws of `sampler`; NULL: it is not known where they should be */
+  DrawsCheck *check; /* of the draws of `sampler`; NULL: it is not known where they should be */
   Prior truth; /* distribution of theta*; set, like `exact`, if exact draws are needed */
   int needs; /* what the curves that the result does not have yet need */
   int *arm; /* [B] */
@@ -112,7 +112,7 @@ static Status study_create_policy_sampler(Arena *memory, Block *block) {
     TRY(sampler_create(memory, method->sampler, &sampler, &block->sampler));
     TRY(sampler_history(memory, method->sampler, &sampler, 1, &forgets, &block->own));
     block->seen = forgets ? &block->own : &block->history;
-    return watch_create(memory, &block->sampler, block->seen, &block->watch);
+    return draws_check_create(memory, &block->sampler, block->seen, &block->check);
   }
   block->seen = &block->own;
   TRY(policy_history(memory, method, &setup, &block->own));
@@ -219,7 +219,8 @@ static Status study_compare_draws(Block *block, int point) {
   const int runs = world->runs, d = block->run->problem->d;
   const Draws *sets = block->sets;
   Comparison *comparison = &block->comparison;
-  if (block->watch) watch_add(block->watch, block->seen, sets[OF_SAMPLER].run.n, sets[OF_SAMPLER].theta);
+  if (block->check)
+    draws_check_add(block->check, block->seen, sets[OF_SAMPLER].run.n, sets[OF_SAMPLER].theta);
   for (int s = OF_REFERENCE; s < SETS; s++)
     if (sets[s].theta) study_draw_with_sampler(block, s, &block->exact, &block->history, block->ignored);
   for (int b = 0; b < runs; b++) {
@@ -285,8 +286,8 @@ static Status study_posterior_run(const TaskRun *run) {
     if (!core_tick_goes_on(run->tick, (double)point / study_posterior_points(run->setting)))
       return status_set(STATUS_STOPPED, "stopped after %d observations", k);
   }
-  if (block.watch)
-    watch_means(block.watch, result->runs, result->columns.draws_offset, result->columns.draws_spread);
+  if (block.check)
+    draws_check_means(block.check, result->runs, result->columns.draws_offset, result->columns.draws_spread);
   study_result_set_seconds(timer.seconds + block.policy.elsewhere, result);
   return STATUS_OK;
 }

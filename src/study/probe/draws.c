@@ -1,14 +1,14 @@
-/* Whether the draws behind the choices are where the posterior is (sampler/check/watch.h): the columns
+/* Whether the draws behind the choices are where the posterior is (sampler/check/draws_check.h): the columns
  * draws_offset and draws_spread of a run. */
-#include "sampler/check/watch.h"
+#include "sampler/check/draws_check.h"
 #include "study/probes.h"
 
 static Status probe_draws_create(Arena *memory, const Simulation *simulation, void **state) {
   const Policy *policy = &simulation->policy;
-  Watch *watch;
+  DrawsCheck *check;
   if (!policy->theta || simulation->probability) return STATUS_OK; /* the choice is not that of one draw */
-  TRY(watch_create(memory, policy->sampler, &simulation->history, &watch));
-  *state = watch;
+  TRY(draws_check_create(memory, policy->sampler, &simulation->history, &check));
+  *state = check;
   return STATUS_OK;
 }
 
@@ -17,8 +17,8 @@ static Status probe_draws_measure(const Probe *probe, int k) {
   const Simulation *simulation = probe->simulation;
   const Columns *columns = &simulation->run->result->columns;
   if (k == 1) return STATUS_OK;
-  watch_add(probe->state, &simulation->history, 1, simulation->policy.theta);
-  watch_means(probe->state, simulation->world.runs, columns->draws_offset, columns->draws_spread);
+  draws_check_add(probe->state, &simulation->history, 1, simulation->policy.theta);
+  draws_check_means(probe->state, simulation->world.runs, columns->draws_offset, columns->draws_spread);
   return STATUS_OK;
 }
 

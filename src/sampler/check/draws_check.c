@@ -1,4 +1,4 @@
-#include "sampler/check/watch.h"
+#include "sampler/check/draws_check.h"
 
 #include "core/lanes.h"
 #include "core/linalg.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-struct Watch {
+struct DrawsCheck {
   const Sampler *sampler;
   MixturePosterior *posterior;
   double *start; /* [d], mean of the prior */
@@ -19,11 +19,11 @@ struct Watch {
   int64_t draws; /* draws of each run, over all rounds */
 };
 
-Status watch_create(Arena *memory, const Sampler *sampler, const History *history, Watch **out) {
+Status draws_check_create(Arena *memory, const Sampler *sampler, const History *history, DrawsCheck **out) {
   const Mixture *prior = sampler->setup.prior ? sampler->setup.prior->mixture : NULL;
   const MixtureOptions options = {.candidates = 1, .forgets = history_is_filtered(history)};
   const size_t d = (size_t)sampler->d, runs = (size_t)history->runs;
-  Watch *self;
+  DrawsCheck *self;
   *out = NULL;
   if (!prior || !spread_is_known(sampler)) return STATUS_OK;
   ALLOCATE(memory, self, 1);
@@ -40,13 +40,13 @@ Status watch_create(Arena *memory, const Sampler *sampler, const History *histor
 }
 
 /* Sets x[d, B] <- L^-1 (x - m). */
-static void whiten_draws(const Watch *self, int runs, double *x) {
+static void whiten_draws(const DrawsCheck *self, int runs, double *x) {
   const int d = self->sampler->d;
   for (int i = 0; i < d * runs; i++) x[i] -= self->mean[i];
   linalg_forward_lanes(d, runs, self->factor, x);
 }
 
-void watch_add(Watch *self, const History *history, int draws, const double *theta) {
+void draws_check_add(DrawsCheck *self, const History *history, int draws, const double *theta) {
   const int d = self->sampler->d, runs = history->runs;
   const History tempered = sampler_tempered(self->sampler, history);
   mixture_posterior_moments(self->posterior, &tempered, 0, self->sampler->setup.prior->mixture->components,
@@ -71,7 +71,7 @@ void watch_add(Watch *self, const History *history, int draws, const double *the
   self->draws += draws;
 }
 
-void watch_means(const Watch *self, int runs, double *offset, double *spread) {
+void draws_check_means(const DrawsCheck *self, int runs, double *offset, double *spread) {
   for (int b = 0; b < runs; b++) {
     offset[b] = self->offset[b] / (double)self->draws;
     spread[b] = self->square[b] / (double)self->draws;
