@@ -21,7 +21,7 @@ TEMPLATES = "docs/templates"
 COPY = re.compile(rf"Copy `({TEMPLATES}/\w+\.c)` to `(src/[\w/]+/)`")
 LINE = re.compile(r"Add the line `(.+?)` to `(\w+)` in `(src/[\w/]+\.h)`")
 MEMBER = re.compile(r"^const (\w+)Ops \w+?_(\w+) = ", re.MULTILINE)
-CONFORMANCE = ["test_sampler", "test_policy", "test_prior", "test_likelihood", "test_problem", "test_metrics"]
+CONFORMANCE = ["test_sampler", "test_policy", "test_prior", "test_likelihood", "test_problem", "test_metrics", "test_rule"]
 CHECKS = ["check_format", "check_layers", "check_docs", "check_prose"]
 
 BANDIT = """
@@ -117,14 +117,15 @@ class Contributing(unittest.TestCase):
     def test_every_family_has_its_steps(self):
         self.assertEqual(sorted(pathlib.Path(template).name for template, _ in COPY.findall(self.guide)),
                          sorted(path.name for path in (SOURCE / TEMPLATES).iterdir()))
-        self.assertEqual(set(self.members), {"Sampler", "Prior", "Likelihood", "Problem", "Policy", "Metric", "Probe", "Study"})
+        self.assertEqual(set(self.members), {"Sampler", "Prior", "Likelihood", "Problem", "Policy", "Metric", "Probe", "Study", "Rule"})
 
     def test_paths_exist(self):
         for name in re.findall(r"`((?:src|tests|docs|jobs)/[\w./]+)`", self.guide):
             self.assertTrue((SOURCE / name).exists(), name)
 
     def test_members_are_listed(self):
-        for family, verb in (("Sampler", "samplers"), ("Prior", "priors"), ("Likelihood", "likelihoods"), ("Problem", "problems"), ("Policy", "policies"), ("Study", "studies")):
+        for family, verb in (("Sampler", "samplers"), ("Prior", "priors"), ("Likelihood", "likelihoods"), ("Problem", "problems"), ("Policy", "policies"), ("Study", "studies"),
+                             ("Rule", "rules")):
             self.assertIn(self.members[family], self.call(self.program, "list", verb))
 
     def test_conformance(self):
@@ -151,7 +152,7 @@ class Contributing(unittest.TestCase):
         prior, problem, sampler = (self.members[family] for family in ("Prior", "Problem", "Sampler"))
         self.run_study("gaussian", BANDIT, likelihood="gaussian", problem=problem, metrics=self.members["Probe"],
                        policies=f"{self.members['Policy']}, {sampler}, {{name: lmc, prior: {prior}}}")
-        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, metrics="", policies=f"{self.members['Policy']}, ts")
+        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, metrics="", policies=f"{self.members['Policy']}, {{name: ts, rule: {self.members['Rule']}}}")
         self.run_study("posterior", POSTERIOR, metrics=self.members["Metric"], problem=problem, policies=f"{sampler}, {{name: lmc, prior: {prior}}}")
         table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "posterior", "-f", "csv")
         self.assertIn(sampler, table)

@@ -8,7 +8,7 @@
  * which explores less towards the end, when a reward has few rounds left in which to be of use. If rewards
  * are not linear in phi' theta the index is that of phi' theta, which orders the arms just as the quantiles
  * of their mean reward do. */
-#include "rule/rule.h"
+#include "rule/rules.h"
 
 #include "core/special.h"
 #include "io/config/config_rows.h"
@@ -37,9 +37,9 @@ static double bayes_ucb_quantile(const Rule *self, int choices) {
   return quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
 }
 
-static const RuleOps rule_thompson = {.name = "thompson",
-                                      .summary = "the arm that is best under one draw of theta",
-                                      .reference = "Thompson 1933"};
+const RuleOps rule_thompson = {.name = "thompson",
+                               .summary = "the arm that is best under one draw of theta",
+                               .reference = "Thompson 1933"};
 
 static const ConfigKey bayes_ucb_keys[] = {
     {REAL("bayes_ucb_alpha", 0, 1e6, "0.1",
@@ -54,7 +54,7 @@ static const ConfigKey bayes_ucb_keys[] = {
      .words = "study"},
     {.name = NULL}};
 
-static const RuleOps rule_bayes_ucb = {
+const RuleOps rule_bayes_ucb = {
     .name = "bayes_ucb",
     .summary =
         "the arm with the highest upper quantile of its mean reward, closer to the median towards the end",
@@ -64,15 +64,18 @@ static const RuleOps rule_bayes_ucb = {
     .create = bayes_ucb_create,
     .quantile = bayes_ucb_quantile};
 
-static const RuleOps rule_greedy = {.name = "greedy",
-                                    .summary =
-                                        "the arm that is best under the posterior mean: never explores",
-                                    .reference = "Bastani, Bayati and Khosravi 2021",
-                                    .moments = true};
+const RuleOps rule_greedy = {.name = "greedy",
+                             .summary = "the arm that is best under the posterior mean: never explores",
+                             .reference = "Bastani, Bayati and Khosravi 2021",
+                             .moments = true};
 
 /* ---- the registry and its options */
 
-static const RuleOps *const RULES[] = {&rule_thompson, &rule_bayes_ucb, &rule_greedy, NULL};
+static const RuleOps *const RULES[] = {
+#define RULE_ENTRY(name) &rule_##name,
+    RULE_LIST(RULE_ENTRY)
+#undef RULE_ENTRY
+        NULL};
 
 const RuleOps *rule_method(int index) { return RULES[index]; }
 static const char *rule_name(int index) { return RULES[index] ? RULES[index]->name : NULL; }
