@@ -152,7 +152,7 @@ class Contributing(unittest.TestCase):
         prior, problem, sampler = (self.members[family] for family in ("Prior", "Problem", "Sampler"))
         self.run_study("gaussian", BANDIT, likelihood="gaussian", problem=problem, metrics=self.members["Probe"],
                        policies=f"{self.members['Policy']}, {sampler}, {{name: lmc, prior: {prior}}}")
-        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, metrics="", policies=f"{self.members['Policy']}, {{name: ts, rule: {self.members['Rule']}}}")
+        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, metrics=self.members["Probe"], policies=f"{self.members['Policy']}, {{name: ts, rule: {self.members['Rule']}}}")
         self.run_study("posterior", POSTERIOR, metrics=self.members["Metric"], problem=problem, policies=f"{sampler}, {{name: lmc, prior: {prior}}}")
         table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "posterior", "-f", "csv")
         self.assertIn(sampler, table)

@@ -108,7 +108,8 @@ static Status study_score_compare_with_floor(const Ruler *self, Measure *metric,
       TRY(metric(&comparison, &pair));
       out[1] += pairs * pair;
       sum += pair;
-      of_set[j] += pair, of_set[k] += pair;
+      of_set[j] += pair;
+      of_set[k] += pair;
     }
   }
   for (int k = 0; k < SETS; k++) {
