@@ -73,22 +73,21 @@ void probe_accumulate(const Probe *probe, int k, const double *values);
 /* Creates the simulation of a task before its first round; `weighs`: arms are picked by their probabilities.
  * `run` must outlive it. The caller must call simulation_destroy, also after an error. */
 Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulation *out);
-void simulation_destroy(Simulation *simulation);
+void simulation_destroy(Simulation *self);
 
 /* Adds a probe, whose state is `state` unless it creates its own. */
-Status simulation_add_probe(Arena *memory, const ProbeOps *ops, double *curve, void *state,
-                            Simulation *simulation);
+Status simulation_add_probe(Arena *memory, const ProbeOps *ops, double *curve, void *state, Simulation *self);
 
 /* Runs all rounds: STATUS_STOPPED if the tick says so. */
-Status simulation_run(Simulation *simulation);
+Status simulation_run(Simulation *self);
 /* Returns the CPU seconds of the policy, including those of other processes on its behalf. */
-double simulation_seconds(const Simulation *simulation);
+double simulation_seconds(const Simulation *self);
 
 /* The steps of simulation_run, for studies that take rewards from elsewhere. */
 
 /* Begins round k: the world draws what is new in it. */
-void simulation_advance(Simulation *simulation, int k);
+void simulation_advance(Simulation *self, int k);
 /* Lets the policy choose arm[B], or pick it by probability[B, K]. */
-Status simulation_choose(Simulation *simulation);
+Status simulation_choose(Simulation *self);
 /* Lets the policy learn from the rewards y[B] of arm[B] with features phi[d, B]. */
-void simulation_learn(Simulation *simulation, const int *arm, const double *phi, const double *y);
+void simulation_learn(Simulation *self, const int *arm, const double *phi, const double *y);

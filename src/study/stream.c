@@ -36,7 +36,7 @@ static Status study_stream_add_regret(const Probe *probe, int k) {
   return STATUS_OK;
 }
 
-static const ProbeOps sum_of_regret = {.measure = {[AFTER_CHOICE] = study_stream_add_regret}, .quick = true};
+static const ProbeOps regret_probe = {.measure = {[AFTER_CHOICE] = study_stream_add_regret}, .quick = true};
 
 /* What is learned from bandits while they are played. */
 typedef struct {
@@ -45,6 +45,7 @@ typedef struct {
   double *x; /* [d] */
 } Learner;
 
+/* Shows the rewards of a round to what learns; its time counts as the policy's. */
 static Status study_stream_show_learner(const Probe *probe, int k) {
   const Learner *learner = probe->state;
   const Simulation *now = probe->simulation;
@@ -57,8 +58,8 @@ static Status study_stream_show_learner(const Probe *probe, int k) {
   return STATUS_OK;
 }
 
-static const ProbeOps sight_of_learner = {.measure = {[AFTER_LEARNING] = study_stream_show_learner},
-                                          .quick = true};
+static const ProbeOps learner_probe = {.measure = {[AFTER_LEARNING] = study_stream_show_learner},
+                                       .quick = true};
 
 /* Tells the task's tick how many of its bandits are done. */
 static bool study_stream_tick(void *context, double share_of_bandit) {
@@ -88,11 +89,11 @@ static Status study_stream_play_stretch(Streams *self, int first, int count, con
   TRY(columns_create(&memory, (size_t)count, &result.columns));
   TRY(simulation_create(&memory, &run, false, &simulation));
   memset(regret, 0, (size_t)count * sizeof *regret);
-  TRY(simulation_add_probe(&memory, &sum_of_regret, NULL, regret, &simulation));
+  TRY(simulation_add_probe(&memory, &regret_probe, NULL, regret, &simulation));
   if (online) {
     learner.base = online->logs.tasks;
     ALLOCATE(&memory, learner.x, run.problem->d);
-    TRY(simulation_add_probe(&memory, &sight_of_learner, NULL, &learner, &simulation));
+    TRY(simulation_add_probe(&memory, &learner_probe, NULL, &learner, &simulation));
   }
   TRY(simulation_run(&simulation));
   self->done += count;
