@@ -160,7 +160,7 @@ static void test_egreedy(void) {
         ridge(&game, b, one, inverse);
         theta[b] = one[0], theta[B + b] = one[1];
       }
-      world_greedy(&game.world, theta, best);
+      world_greedy(&game.world, theta, NULL, best);
       for (int b = 0; b < B; b++) explored += arm[b] != best[b];
       expected += B * fmin(1, epsilons[e] / 2 * sqrt((double)ROUNDS / k)) * (1 - 1.0 / K);
       world_play(&game.world, arm, phi, y, regret);

@@ -535,11 +535,20 @@ static void test_greedy(void) {
   CHECK_OK(problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, 70, &world));
   int arm[70];
-  world_greedy(&world, world.theta, arm); /* with the true theta the greedy arm is the best one */
+  world_greedy(&world, world.theta, NULL, arm); /* with the true theta the greedy arm is the best one */
   for (int b = 0; b < 70; b++) CU_ASSERT_EQUAL(arm[b], world.best[b]);
+  /* Of equal arms each with the same probability: 2 100 arms in 30 rounds, and chi-squared with 32 degrees of
+   * freedom, which exceeds 80 with a probability of 6e-6. */
   const double nothing[5 * 70] = {0};
-  world_greedy(&world, nothing, arm); /* of equal arms the first */
-  for (int b = 0; b < 70; b++) CU_ASSERT_EQUAL(arm[b], 0);
+  double share[70 * 33], count[33] = {0}, statistic = 0;
+  for (uint32_t round = 1; round <= 30; round++) {
+    world_advance(&world, round);
+    world_greedy(&world, nothing, share, arm);
+    for (int b = 0; b < 70; b++) count[arm[b]]++;
+    for (int i = 0; i < 70 * 33; i++) CU_ASSERT_EQUAL(share[i], 1 / 33.0);
+  }
+  for (int k = 0; k < 33; k++) statistic += pow(count[k] - 2100 / 33.0, 2) / (2100 / 33.0);
+  CU_ASSERT(statistic < 80);
   world_destroy(&world);
   problem_destroy(&problem);
   config_study_free(study);

@@ -133,7 +133,7 @@ static void project(const Belief *belief, uint32_t run, const double *x, double 
   *variance = x[0] * x[0] * s[0] + 2 * x[0] * x[1] * s[1] + x[1] * x[1] * s[3];
 }
 
-/* Checks two arms under one Gaussian: Phi, to rounding; of two equal arms the first. */
+/* Checks two arms under one Gaussian: Phi, to rounding; one half for each of two equal arms. */
 static void test_pair(void) {
   SCRATCH_ARENA(memory);
   Belief belief;
@@ -152,7 +152,79 @@ static void test_pair(void) {
   }
   memcpy(features + D * RUNS, features, D * RUNS * sizeof *features);
   rule_probabilities(&rule, &belief.history, 1, 0, 2, features, p, fallbacks);
-  for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 1 && p[2 * b + 1] == 0);
+  for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 0.5 && p[2 * b + 1] == 0.5);
+}
+
+/* Checks sets of arms of which some are the same: these have exactly the same probability, and each rule
+ * takes them as often as it says, whether or not the probabilities are asked for. Chi-squared as above. */
+static void test_ties(void) {
+  SCRATCH_ARENA(memory);
+  static const char *const rules[][2] = {{"rule=thompson", "propensity_draws=4000"},
+                                         {"rule=greedy", "floor=0"},
+                                         {"rule=bayes_ucb", "floor=0"},
+                                         {"rule=greedy", "floor=0.05"}};
+  static const int copies[][MOST_ARMS] = {{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1, 1, 1}};
+  static const int arms_of[] = {3, 3, 3, 5};
+  Belief belief;
+  make_belief(&memory, 3, RUNS, &belief);
+  for (int r = 0; r < 4; r++)
+    for (int set = 0; set < 4; set++) {
+      const int arms = arms_of[set];
+      double own[2 * D * RUNS], features[MOST_ARMS * D * RUNS], p[RUNS * MOST_ARMS];
+      double picked[RUNS * MOST_ARMS] = {0}, taken[RUNS * MOST_ARMS] = {0};
+      int64_t fallbacks[RUNS] = {0};
+      int arm[RUNS], degrees;
+      Rule rule = make_rule(&memory, &belief, 2, rules[r]);
+      make_arms((uint32_t)set, 2, own);
+      for (int k = 0; k < arms; k++)
+        memcpy(features + k * D * RUNS, own + copies[set][k] * D * RUNS, D * RUNS * sizeof *own);
+      rule_probabilities(&rule, &belief.history, 0, 0, arms, features, p, fallbacks);
+      for (int i = 0; i < RUNS * arms; i++)
+        for (int j = i - i % arms; j < i; j++)
+          if (copies[set][i % arms] == copies[set][j % arms]) CU_ASSERT_EQUAL(p[i], p[j]);
+      for (uint32_t round = 1; round <= ROUNDS / 5; round++) {
+        rule_pick(&rule, round, RUNS, arms, p, arm);
+        for (int b = 0; b < RUNS; b++) picked[b * arms + arm[b]]++;
+        rule_choose(&rule, &belief.history, round, 0, arms, features, arm, fallbacks);
+        rule_explore(&rule, round, RUNS, arms, arm);
+        for (int b = 0; b < RUNS; b++) taken[b * arms + arm[b]]++;
+      }
+      for (int b = 0; b < RUNS; b++) {
+        const double limit = chi_squared(arms, p + b * arms, picked + b * arms, ROUNDS / 5.0, &degrees);
+        CU_ASSERT(limit < most_chi_squared(degrees));
+        /* The shares of draws have an error of their own, half of that of the counts. */
+        const double statistic =
+            chi_squared(arms, p + b * arms, taken + b * arms, ROUNDS / 5.0, &degrees) / (r == 0 ? 1.5 : 1);
+        CU_ASSERT(statistic < most_chi_squared(degrees));
+      }
+    }
+}
+
+/* Checks arms that each have a posterior without data: the same probability for all under `greedy` and
+ * `bayes_ucb`, and each is taken. */
+static void test_apart_without_data(void) {
+  SCRATCH_ARENA(memory);
+  enum { ARMS_APART = 5 };
+  static const char *const rules[] = {"rule=greedy", "rule=bayes_ucb"};
+  Belief belief;
+  make_belief(&memory, 1, RUNS * ARMS_APART, &belief);
+  belief.history = fixture_history(&memory, D, RUNS * ARMS_APART, 0, 0, &belief.likelihood);
+  double context[D * RUNS * ARMS_APART], p[RUNS * ARMS_APART];
+  int64_t fallbacks[RUNS * ARMS_APART] = {0};
+  for (int i = 0; i < D * RUNS * ARMS_APART; i++) context[i] = 0.3 + i / (RUNS * ARMS_APART);
+  for (int r = 0; r < 2; r++) {
+    Rule rule = make_rule(&memory, &belief, 1, &rules[r]);
+    double count[ARMS_APART] = {0};
+    int arm[RUNS], degrees;
+    rule.apart = true;
+    rule_probabilities(&rule, &belief.history, 1, 0, ARMS_APART, context, p, fallbacks);
+    for (int i = 0; i < RUNS * ARMS_APART; i++) CU_ASSERT_EQUAL(p[i], 1.0 / ARMS_APART);
+    for (uint32_t round = 1; round <= 1000; round++) {
+      rule_choose(&rule, &belief.history, round, 0, ARMS_APART, context, arm, fallbacks);
+      for (int b = 0; b < RUNS; b++) count[arm[b]]++;
+    }
+    CU_ASSERT(chi_squared(ARMS_APART, p, count, 1000 * RUNS, &degrees) < most_chi_squared(degrees));
+  }
 }
 
 /* Checks a posterior for each of two arms: the difference of two independent Gaussians, within five standard
@@ -197,6 +269,8 @@ int main(void) {
                          {"the rule takes arms by these probabilities", test_taken},
                          {"two arms under one Gaussian", test_pair},
                          {"a posterior for each arm", test_apart},
+                         {"arms that are the same", test_ties},
+                         {"a posterior without data for each arm", test_apart_without_data},
                          {"what is refused", test_refused},
                          CU_TEST_INFO_NULL};
   return harness_run("propensity", tests);

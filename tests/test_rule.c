@@ -35,7 +35,7 @@ static double score(const double *features, const double *theta, int arm, int ru
   return sum;
 }
 
-/* Checks that where theta is known any rule takes the best arm, of equal arms the first, and the only arm if
+/* Checks that where theta is known any rule takes the best arm, of equal arms any, and the only arm if
  * there is one; and all this also with a single round. */
 static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior *prior,
                        const Likelihood *likelihood, const double *theta, int horizon) {
@@ -44,7 +44,7 @@ static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior
   const char *sets[] = {set};
   double features[MOST_ARMS * D * RUNS], same[MOST_ARMS * D * RUNS];
   int64_t fallbacks[RUNS] = {0};
-  int arm[RUNS];
+  int arm[RUNS], others = 0;
   snprintf(set, sizeof set, "rule=%s", ops->name);
   History history = fixture_history(&memory, D, RUNS, 0, 0, likelihood);
   Rule rule = make_rule(&memory, method, prior, likelihood, horizon, 1, sets);
@@ -55,8 +55,11 @@ static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior
     for (int k = 0; k < MOST_ARMS; k++)
       CU_ASSERT(score(features, theta, arm[run], run) >= score(features, theta, k, run) - 0.01);
   for (int k = 0; k < MOST_ARMS; k++) memcpy(same + k * D * RUNS, features, D * RUNS * sizeof *same);
-  rule_choose(&rule, &history, 1, 0, MOST_ARMS, same, arm, fallbacks);
-  for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
+  for (uint32_t round = 1; round <= 5; round++) {
+    rule_choose(&rule, &history, round, 0, MOST_ARMS, same, arm, fallbacks);
+    for (int run = 0; run < RUNS; run++) others += arm[run] > 0;
+  }
+  CU_ASSERT(others > 5); /* of 15; the chance of fewer is 1e-14 */
   rule_choose(&rule, &history, 1, 0, 1, features, arm, fallbacks);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
 }

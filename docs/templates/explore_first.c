@@ -18,7 +18,7 @@ static Status explore_first_choose(Policy *self, const World *world, const Histo
   (void)probability;
   if (world->round > (uint32_t)config_int(self->setup.options, "explore")) {
     ridge_update(ridge, history, fallbacks);
-    world_greedy(world, ridge->theta, arm);
+    world_greedy(world, ridge->theta, NULL, arm);
     return STATUS_OK;
   }
   for (int b = 0; b < world->runs; b++) arm[b] = (int)(world->round - 1) % world->problem->arms;

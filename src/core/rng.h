@@ -67,7 +67,9 @@
   ENTRY(FEEDBACK, "which rewards never come, and how long others take")                                      \
   ENTRY(EVENTS, "the order of the events of a table or a log")                                               \
   ENTRY(AUTO, "held-out tasks that families of priors are judged on")                                        \
-  ENTRY(AUTO_REWARDS, "rewards that are predicted of them")
+  ENTRY(AUTO_REWARDS, "rewards that are predicted of them")                                                  \
+  ENTRY(TIE, "which of several equally good arms is taken")                                                  \
+  ENTRY(REJECTION, "which events of a log that is not uniform a replay takes")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -1,10 +1,17 @@
 /* Two baselines: `oracle` knows theta* and has no regret; `random` takes a random arm. */
 #include "policy/policy.h"
+#include "rule/ties.h"
 
 static Status oracle_policy_choose(Policy *self, const World *world, const History *history,
                                    double *probability, int *arm, int64_t *fallbacks) {
-  (void)self, (void)history, (void)probability, (void)fallbacks;
-  for (int b = 0; b < world->runs; b++) arm[b] = world->best[b];
+  (void)self, (void)history, (void)fallbacks;
+  const int arms = world->problem->arms;
+  const size_t runs = (size_t)world->runs;
+  const RngLanes ties = world_streams(world, RNG_TIE);
+  for (size_t b = 0; b < runs; b++) {
+    arm[b] = ties_best_arm(&ties, (uint32_t)b, arms, world->mean + b, runs);
+    if (probability) ties_share(arms, world->mean + b, runs, probability + b * (size_t)arms);
+  }
   return STATUS_OK;
 }
 
@@ -21,10 +28,7 @@ static Status random_policy_choose(Policy *self, const World *world, const Histo
   return STATUS_OK;
 }
 
-static double oracle_policy_cost(const PolicyWork *work) {
-  (void)work;
-  return 10;
-}
+static double oracle_policy_cost(const PolicyWork *work) { return 10 + work->arms; }
 
 /* Returns the cost, which includes a separate stream for each run. */
 static double random_policy_cost(const PolicyWork *work) {
@@ -36,7 +40,7 @@ const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "chooses the best arm; zero regret by construction",
                                  .reference = "baseline",
                                  .choose = oracle_policy_choose,
-                                 .sure = true,
+                                 .weighs = true,
                                  .cost = oracle_policy_cost};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "chooses an arm uniformly at random",

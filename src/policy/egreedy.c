@@ -23,12 +23,12 @@ static Status egreedy_policy_choose(Policy *self, const World *world, const Hist
                          sqrt((double)world->problem->rounds / world->round); /* eps_k */
   const double share = fmin(epsilon, 1);
   ridge_update(ridge, history, fallbacks);
-  world_greedy(world, ridge->theta, arm);
+  world_greedy(world, ridge->theta, probability, arm);
+  for (int i = 0; i < runs * arms && probability; i++)
+    probability[i] = share / arms + (1 - share) * probability[i];
   for (int b = 0; b < runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
     double uniform;
-    for (int k = 0; k < arms && probability; k++)
-      probability[b * arms + k] = share / arms + (1 - share) * (k == arm[b]);
     rng_uniform(&rng, 1, &uniform);
     if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)arms);
   }

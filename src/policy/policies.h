@@ -37,8 +37,9 @@ typedef struct {
   int lanes; /* K rounded up to whole NETWORK_GRAINs */
   float *theta, *features; /* [p] and [d, lanes], of several runs one after the other */
   float *score, *workspace; /* [lanes], network_workspace: of one run */
+  double *index; /* [K], the scores */
 } NetworkArms;
 
 Status policy_network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
-/* Finds the best arm of each run, arm[B], the first on ties; theta[p, B]. */
+/* Finds the best arm of each run, arm[B], one at random on ties (rule/ties.h); theta[p, B]. */
 void policy_network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);

@@ -174,18 +174,9 @@ Status policy_begin(Arena *memory, const PolicyMethod *method, const PolicySetup
   return policy_create(memory, method, setup, out);
 }
 
-Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
-                    int64_t *fallbacks) {
-  const int arms = world->problem->arms;
-  TRY(policy->ops->choose(policy, world, history, probability, arm, fallbacks));
-  for (int i = 0; i < world->runs * arms && policy->ops->sure; i++)
-    probability[i] = i % arms == arm[i / arms];
-  return STATUS_OK;
-}
-
 Status policy_check_weigh(const PolicyMethod *method, const Config *options) {
   const PolicyOps *ops = policy_ops(method);
-  if ((ops->weighs || ops->sure) && !policy_has_network(method, options)) return STATUS_OK;
+  if (ops->weighs && !policy_has_network(method, options)) return STATUS_OK;
   return status_set(STATUS_INPUT, "policy %s%s does not give the probability with which it chooses an arm",
                     method->name, policy_has_network(method, options) ? " with model: network" : "");
 }

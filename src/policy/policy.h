@@ -55,7 +55,6 @@ struct PolicyOps {
   Status (*choose)(Policy *self, const World *world, const History *history, double *probability, int *arm,
                    int64_t *fallbacks);
   bool weighs;
-  bool sure; /* takes the arms that it chooses with probability 1, so that it need not weigh them */
   /* REQUIRED. Returns the floating-point operations of one round of one run, like the op of a sampler
    * (sampler.h). */
   double (*cost)(const PolicyWork *work);
@@ -138,8 +137,10 @@ static inline Status policy_choose(Policy *policy, const World *world, const His
 }
 /* Computes probability[B, K], with which each arm is taken in world->round, and picks arm[B] with exactly
  * these probabilities. For policies that sample, these arms differ from those that policy_choose takes. */
-Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
-                    int64_t *fallbacks);
+static inline Status policy_weigh(Policy *policy, const World *world, const History *history,
+                                  double *probability, int *arm, int64_t *fallbacks) {
+  return policy->ops->choose(policy, world, history, probability, arm, fallbacks);
+}
 /* Returns STATUS_INPUT with one sentence if the policy does not support policy_weigh. */
 Status policy_check_weigh(const PolicyMethod *method, const Config *options);
 /* Returns the floating-point operations of policy_weigh and the observation of one round of one run. */

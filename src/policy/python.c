@@ -259,7 +259,7 @@ static Status python_choose(Policy *self, const World *world, const History *his
   const int rounds = (int)world->round - 1;
   state->child.done = (double)rounds / self->setup.problem->rounds;
   TRY(ask_worker(self, history, rounds, 0, state->theta));
-  world_greedy(world, state->theta, arm);
+  world_greedy(world, state->theta, NULL, arm);
   return STATUS_OK;
 }
 

@@ -24,6 +24,7 @@ Status policy_network_arms_create(Arena *memory, const NetworkShape *shape, int 
   ALLOCATE(memory, out->theta, TOGETHER * network_parameters(shape));
   ALLOCATE(memory, out->features, TOGETHER * d * (size_t)out->lanes);
   ALLOCATE(memory, out->score, out->lanes);
+  ALLOCATE(memory, out->index, arms);
   ALLOCATE(memory, out->workspace, network_workspace(shape));
   return STATUS_OK;
 }
@@ -38,6 +39,7 @@ static inline void policy_network_copy_runs(const double *row, size_t first, siz
 void policy_network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm) {
   const size_t d = (size_t)world->problem->d, runs = (size_t)world->runs, lanes = (size_t)arms->lanes;
   const size_t count = (size_t)world->problem->arms, parameters = network_parameters(&arms->shape);
+  const RngLanes ties = world_streams(world, RNG_TIE);
   for (size_t first = 0; first < runs; first += TOGETHER) {
     const size_t together = runs - first < TOGETHER ? runs - first : TOGETHER;
     for (size_t i = 0; i < parameters; i++)
@@ -47,12 +49,10 @@ void policy_network_arms_best(NetworkArms *arms, const World *world, const doubl
         policy_network_copy_runs(world->features + (k * d + i) * runs, first, together, d * lanes,
                                  arms->features + i * lanes + k);
     for (size_t r = 0; r < together; r++) {
-      int *best = &arm[first + r];
       network_forward(&arms->shape, arms->theta + r * parameters, arms->lanes, arms->features + r * d * lanes,
                       arms->score, arms->workspace);
-      *best = 0;
-      for (int k = 1; k < world->problem->arms; k++)
-        if (arms->score[k] > arms->score[*best]) *best = k;
+      for (size_t k = 0; k < count; k++) arms->index[k] = arms->score[k];
+      arm[first + r] = ties_best_arm(&ties, (uint32_t)(first + r), world->problem->arms, arms->index, 1);
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "io/config/config_rows.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
+#include "rule/ties.h"
 #include "sampler/cost.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ typedef struct {
   Ridge ridge;
   double *width; /* [B] */
   double *phi; /* [d, B] */
-  double *top; /* [B], highest upper confidence bound so far */
+  double *bound; /* [K, B], upper confidence bounds */
 } Ucb;
 
 static Status ucb_policy_create(Policy *self) {
@@ -31,16 +32,17 @@ static Status ucb_policy_create(Policy *self) {
   size_t runs = (size_t)self->setup.runs;
   ALLOCATE(memory, state, 1);
   self->state = state;
-  ALLOCATE_ARRAYS(memory, runs, state->width, state->top);
+  ALLOCATE(memory, state->width, runs);
+  ALLOCATE(memory, state->bound, (size_t)self->setup.problem->arms * runs);
   ALLOCATE(memory, state->phi, (size_t)self->setup.problem->d * runs);
   return ridge_create(self, &state->ridge);
 }
 
 static Status ucb_policy_choose(Policy *self, const World *world, const History *history, double *probability,
                                 int *arm, int64_t *fallbacks) {
-  (void)probability;
   Ucb *state = self->state;
   const Problem *problem = world->problem;
+  const RngLanes ties = world_streams(world, RNG_TIE);
   const int d = problem->d, runs = world->runs;
   ridge_update(&state->ridge, history, fallbacks);
   if (world->round == 1 || problem->resample_arms) { /* the OFUL width, scaled by the option `width` */
@@ -61,9 +63,13 @@ static Status ucb_policy_choose(Policy *self, const World *world, const History 
         mean += features[i * runs + b] * state->ridge.theta[i * runs + b];
         square += state->phi[i * runs + b] * state->phi[i * runs + b];
       }
-      double bound = mean + state->width[b] * sqrt(square);
-      if (k == 0 || bound > state->top[b]) state->top[b] = bound, arm[b] = k;
+      state->bound[k * runs + b] = mean + state->width[b] * sqrt(square);
     }
+  }
+  for (int b = 0; b < runs; b++) {
+    arm[b] = ties_best_arm(&ties, (uint32_t)b, problem->arms, state->bound + b, (size_t)runs);
+    if (probability)
+      ties_share(problem->arms, state->bound + b, (size_t)runs, probability + b * problem->arms);
   }
   return STATUS_OK;
 }
@@ -84,7 +90,7 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .keys = keys,
                                  .create = ucb_policy_create,
                                  .choose = ucb_policy_choose,
-                                 .sure = true,
+                                 .weighs = true,
                                  .cost = ucb_policy_cost};
 
 const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
@@ -94,5 +100,5 @@ const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .keys = keys,
                                   .create = ucb_policy_create,
                                   .choose = ucb_policy_choose,
-                                  .sure = true,
+                                  .weighs = true,
                                   .cost = ucb_policy_cost};

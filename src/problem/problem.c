@@ -319,8 +319,16 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
   }
 }
 
-void world_greedy(const World *world, const double *theta, int *arm) {
-  ASSERT(!world->problem->per_arm);
-  rule_index(world->problem->arms, world->problem->d, world->runs, world->features, theta, NULL, 0, arm,
-             NULL);
+void world_greedy(const World *world, const double *theta, double *share, int *arm) {
+  const Problem *problem = world->problem;
+  const IndexedArms of = {.arms = problem->arms,
+                          .d = problem->d,
+                          .runs = world->runs,
+                          .features = world->features,
+                          .mean = theta,
+                          .ties = world_streams(world, RNG_TIE)};
+  ASSERT(!problem->per_arm);
+  rule_index(&of, arm, NULL, share);
+  for (int b = 0; b < world->runs && share; b++, share += problem->arms)
+    ties_share(problem->arms, share, 1, share);
 }

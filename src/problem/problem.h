@@ -110,7 +110,7 @@ struct World {
   double *kept; /* [B, problem->kept] */
   double *features; /* [problem_vectors, d, B], of the current round */
   double *mean; /* [K, B], expected reward of each arm in the current round */
-  int *best; /* [B], arm of highest expected reward */
+  int *best; /* [B], arm of highest expected reward, the first on ties */
   double *noise; /* [2, B], a uniform and a normal number of the current round */
   double *scratch; /* [2 B + feature_scratch] */
 };
@@ -135,6 +135,7 @@ void world_longest_squares(const World *world, double *square);
 /* Plays arm[B]: sets phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
  * (DiffTS paper, equation 9). */
 void world_play(const World *world, const int *arm, double *phi, double *y, double *regret);
-/* Finds the arm with the highest phi' theta for each run (the Thompson rule; ties go to the first arm):
- * arm[B], from theta[d, B]. */
-void world_greedy(const World *world, const double *theta, int *arm);
+/* Finds the arm with the highest phi' theta for each run (the Thompson rule; on ties one at random,
+ * rule/ties.h): arm[B], from theta[d, B]. Unless `share` is NULL, computes share[B, K], the probability with
+ * which it takes each arm: 1 / n for n arms that tie. */
+void world_greedy(const World *world, const double *theta, double *share, int *arm);

@@ -7,28 +7,44 @@
 
 #include <math.h>
 
-/* Adds to count[K] the number of draws under which each arm is the best, the first on ties, in run b of B;
- * rule->theta has M draws for each run of the history. */
-static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, int arms,
-                                 const double *features, double *count) {
+/* Computes index[M] <- phi' theta of an arm in run b of B, under M draws; rule->theta has those of each run
+ * of the history. */
+static void rule_index_draws(const Rule *rule, int b, int runs, int draws, int arms, int arm,
+                             const double *features, double *index) {
   const bool apart = rule->apart;
   const size_t d = (size_t)rule->sampler.d, k = apart ? (size_t)arms : 1, m = (size_t)draws,
                of_history = (size_t)runs * k, first = (size_t)b * k;
-  double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART];
+  const double *phi = features + first + (size_t)arm * (apart ? 1 : d * (size_t)runs);
+  const double *theta = rule->theta + (first + (apart ? (size_t)arm : 0)) * m;
+  for (size_t n = 0; n < m; n++) index[n] = 0;
+  for (size_t i = 0; i < d; i++, phi += of_history, theta += of_history * m)
+    for (size_t n = 0; n < m; n++) index[n] += *phi * theta[n];
+}
+
+/* Adds to count[K] the number of draws under which each arm is the best in run b of B; n arms that tie count
+ * as 1 / n each. */
+static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, int arms,
+                                 const double *features, double *count) {
+  double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART], tied[RULE_PROPENSITY_PART];
   int best[RULE_PROPENSITY_PART];
-  for (size_t n = 0; n < m; n++) top[n] = -INFINITY, best[n] = 0;
+  bool ties = false;
+  for (int n = 0; n < draws; n++) top[n] = -INFINITY, best[n] = 0, tied[n] = 1;
   for (int arm = 0; arm < arms; arm++) {
-    const double *phi = features + first + (size_t)arm * (apart ? 1 : d * (size_t)runs);
-    const double *theta = rule->theta + (first + (apart ? (size_t)arm : 0)) * m;
-    for (size_t n = 0; n < m; n++) index[n] = 0;
-    for (size_t i = 0; i < d; i++, phi += of_history, theta += of_history * m)
-      for (size_t n = 0; n < m; n++) index[n] += *phi * theta[n];
-    for (size_t n = 0; n < m; n++) {
+    rule_index_draws(rule, b, runs, draws, arms, arm, features, index);
+    for (int n = 0; n < draws; n++) {
+      tied[n] = index[n] > top[n] ? 1 : tied[n] + (index[n] == top[n]);
       best[n] = index[n] > top[n] ? arm : best[n];
       top[n] = index[n] > top[n] ? index[n] : top[n];
     }
   }
-  for (size_t n = 0; n < m; n++) count[best[n]]++;
+  for (int n = 0; n < draws; n++) {
+    if (tied[n] == 1) count[best[n]]++;
+    ties |= tied[n] > 1;
+  }
+  for (int arm = 0; arm < arms && ties; arm++) {
+    rule_index_draws(rule, b, runs, draws, arms, arm, features, index);
+    for (int n = 0; n < draws; n++) count[arm] += tied[n] > 1 && index[n] == top[n] ? 1 / tied[n] : 0;
+  }
 }
 
 /* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
@@ -51,7 +67,7 @@ static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t rou
 }
 
 /* Computes probability[B, 2]: Phi(m / s) for the first arm, m and s^2 the mean and variance of (phi_1 -
- * phi_2)' theta; if s = 0, 1 for the better one, the first on ties. */
+ * phi_2)' theta; if s = 0, 1 for the better one, 1 / 2 on ties. */
 static void rule_weigh_two_arms(Rule *rule, const History *history, const double *features,
                                 double *probability, int64_t *fallbacks) {
   const size_t d = (size_t)rule->sampler.d, runs = (size_t)history->runs;
@@ -66,7 +82,8 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
         variance += x * (features[j * runs + b] - features[(d + j) * runs + b]) *
                     rule->covariance[(i * d + j) * runs + b];
     }
-    const double first = variance > 0 ? 0.5 * erfc(-mean / sqrt(2 * variance)) : mean >= 0;
+    const double first =
+        variance > 0 ? 0.5 * erfc(-mean / sqrt(2 * variance)) : 0.5 * ((mean > 0) + (mean >= 0));
     probability[2 * b] = first, probability[2 * b + 1] = 1 - first;
   }
 }
@@ -76,8 +93,7 @@ void rule_probabilities(Rule *rule, const History *history, uint32_t round, int 
   const size_t all = (size_t)arms, entries = (size_t)history->runs * (rule->apart ? 1 : all);
   ASSERT(rule->propensity_draws > 0);
   if (rule->ops->moments) {
-    rule_choose(rule, history, round, choices, arms, features, rule->arm, fallbacks);
-    for (size_t i = 0; i < entries; i++) probability[i] = i % all == (size_t)rule->arm[i / all];
+    rule_share(rule, history, round, choices, arms, features, probability, fallbacks);
   } else if (rule->gaussian && arms == 2 && !rule->apart) {
     rule_weigh_two_arms(rule, history, features, probability, fallbacks);
   } else {

@@ -160,6 +160,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
                 .horizon = horizon,
                 .key = rng_key(setup->seed, RNG_AGENT),
                 .pick = rng_key(setup->seed, RNG_PICK),
+                .tie = rng_key(setup->seed, RNG_TIE),
                 .floor = config_real(options, "floor"),
                 .first_run = setup->first_run,
                 .draws = draws};
@@ -195,8 +196,17 @@ void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta
   sampler_sample(&rule->sampler, history, rule_streams(rule, round, history->runs, 1), 1, theta, fallbacks);
 }
 
-void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                 const double *features, int *arm, int64_t *fallbacks) {
+/* Returns the streams of tickets (ties.h), one lane for each run of the history. */
+static RngLanes rule_ties(const Rule *rule, uint32_t round, int runs) {
+  RngLanes ties = rule_streams(rule, round, runs, 1);
+  ties.key = rule->tie;
+  return ties;
+}
+
+/* Computes the belief that the rule needs, and returns what the indices of the arms follow from; with
+ * `apart`, that is one arm for each run of the history. */
+static IndexedArms rule_indexed_arms(Rule *rule, const History *history, uint32_t round, int choices,
+                                     int arms, const double *features, int64_t *fallbacks) {
   const RuleOps *ops = rule->ops;
   const int runs = history->runs;
   if (ops->moments)
@@ -204,15 +214,30 @@ void rule_choose(Rule *rule, const History *history, uint32_t round, int choices
                     rule->mean, rule->covariance, fallbacks);
   else
     rule_draw(rule, history, round, rule->theta, fallbacks);
-  rule_index(rule->apart ? 1 : arms, rule->sampler.d, runs, features, ops->moments ? rule->mean : rule->theta,
-             ops->quantile ? rule->covariance : NULL, ops->quantile ? ops->quantile(rule, choices) : 0,
-             rule->apart ? rule->arm : arm, rule->top);
-  for (int b = 0; b < runs / arms && rule->apart; b++) {
-    const double *top = rule->top + (size_t)b * (size_t)arms;
-    arm[b] = 0;
-    for (int k = 1; k < arms; k++)
-      if (top[k] > top[arm[b]]) arm[b] = k;
-  }
+  return (IndexedArms){.arms = rule->apart ? 1 : arms,
+                       .d = rule->sampler.d,
+                       .runs = runs,
+                       .features = features,
+                       .mean = ops->moments ? rule->mean : rule->theta,
+                       .covariance = ops->quantile ? rule->covariance : NULL,
+                       .z = ops->quantile ? ops->quantile(rule, choices) : 0,
+                       .ties = rule_ties(rule, round, runs)};
+}
+
+void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
+                 const double *features, int *arm, int64_t *fallbacks) {
+  const IndexedArms of = rule_indexed_arms(rule, history, round, choices, arms, features, fallbacks);
+  rule_index(&of, rule->apart ? rule->arm : arm, rule->top, NULL);
+  for (int b = 0; b < of.runs / arms && rule->apart; b++)
+    arm[b] = ties_best_arm(&of.ties, (uint32_t)(b * arms), arms, rule->top + (size_t)b * (size_t)arms, 1);
+}
+
+void rule_share(Rule *rule, const History *history, uint32_t round, int choices, int arms,
+                const double *features, double *share, int64_t *fallbacks) {
+  const IndexedArms of = rule_indexed_arms(rule, history, round, choices, arms, features, fallbacks);
+  const int runs = rule->apart ? of.runs / arms : of.runs;
+  rule_index(&of, rule->arm, NULL, share);
+  for (int b = 0; b < runs; b++, share += arms) ties_share(arms, share, 1, share);
 }
 
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms) {

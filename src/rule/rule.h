@@ -4,6 +4,7 @@
  * B runs in a block, K arms, run last: features[K, d, B]. */
 #pragma once
 
+#include "rule/ties.h"
 #include "sampler/sampler.h"
 
 typedef struct Rule Rule;
@@ -36,6 +37,7 @@ struct Rule {
   double *mean, *covariance; /* [d, B], [d, d, B]; NULL if they are not needed */
   double floor; /* least probability of an arm */
   RngKey pick; /* key of the streams by which an arm is picked with its probability */
+  RngKey tie; /* and of those that say which of several equally good arms is taken */
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
   int *arm; /* [B]: scratch */
@@ -61,11 +63,15 @@ Status rule_check_arms(const Config *options, int arms);
  * not known. `propensity`: rule_probabilities will be called. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    bool propensity, Rule *out);
-/* Chooses arm[B], the arm of each run with the largest index, the first on ties: after `choices` choices,
- * with the streams of `round`; with `apart` here and below, features[d, B K] (policy/sampling.c). The option
- * `floor` is not applied: see rule_explore. */
+/* Chooses arm[B], the arm of each run with the largest index, one at random on ties (ties.h): after `choices`
+ * choices, with the streams of `round`; with `apart` here and below, features[d, B K] (policy/sampling.c).
+ * The option `floor` is not applied: see rule_explore. */
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                  const double *features, int *arm, int64_t *fallbacks);
+/* Computes share[B, K], for a rule that needs moments: the probabilities with which rule_choose takes each
+ * arm, 1 / n for n arms with the largest index. */
+void rule_share(Rule *rule, const History *history, uint32_t round, int choices, int arms,
+                const double *features, double *share, int64_t *fallbacks);
 /* Draws theta[d, B], one for each run, from the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
 
@@ -77,7 +83,8 @@ RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws);
 
 /* Computes probability[B, K], which sum to 1 in each run and are at least `floor`. For a rule that draws it
  * is the share of `propensity_draws` draws in which the arm is the best, or a closed form for two arms under
- * one Gaussian; for any other rule it is 1 for the arm that it takes. */
+ * one Gaussian; for any other rule it is 1 for the best arm. Arms that tie share what one of them would have.
+ */
 void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                         const double *features, double *probability, int64_t *fallbacks);
 /* Picks arm[B] by probability[B, K], with the streams of `round`. */

@@ -37,44 +37,76 @@ INLINE void index_square(int count, int d, size_t stride, const double *phi, con
   for (int v = 0; v < VECTORS; v++) square[v] = real_max(square[v], real_of(0));
 }
 
-INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
-                            const double *mean, const double *covariance, double z, int *arm,
-                            double *highest) {
+/* Gives arm k those of `count` lanes in which it ties with the arm taken so far and wins; lane 0 is that of
+ * run `first`. */
+static void index_break_ties(const RngLanes *ties, int first, int count, int k, const Mask *tied,
+                             Mask *taken) {
+  for (int n = 0; n < count; n++) {
+    const int v = n / SIMD_DOUBLES, lane = n % SIMD_DOUBLES;
+    if (tied[v][lane] && ties_arm_wins(ties, (uint32_t)(first + n), k, (int)taken[v][lane]))
+      taken[v][lane] = k;
+  }
+}
+
+/* Chooses the arms of `count` runs, from run `first` on, of equal arms the first unless `ties`. Returns
+ * whether there are equal arms. */
+INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int count, int first, int *arm,
+                            double *highest, double *all) {
+  const int d = of->d;
+  const size_t stride = (size_t)of->runs;
+  const double *features = of->features + first, *mean = of->mean + first;
   Real top[VECTORS];
-  Mask taken[VECTORS];
-  for (int v = 0; v < VECTORS; v++) top[v] = real_of(-INFINITY), taken[v] = (Mask){0};
-  for (int k = 0; k < arms; k++, features += (size_t)d * stride) {
+  Mask taken[VECTORS], any = {0};
+  for (int v = 0; v < VECTORS; v++) {
+    taken[v] = (Mask){0};
+    /* Lanes beyond the runs have an index of 0, which must not tie. */
+    for (int n = 0; n < SIMD_DOUBLES; n++) top[v][n] = v * SIMD_DOUBLES + n < count ? -INFINITY : INFINITY;
+  }
+  for (int k = 0; k < of->arms; k++, features += (size_t)d * stride) {
     Real index[VECTORS], square[VECTORS];
+    Mask tied[VECTORS];
     for (int v = 0; v < VECTORS; v++) index[v] = (Real){0};
     for (int i = 0; i < d; i++)
       for (int v = 0; v < VECTORS; v++)
         index[v] += load_runs(features + (size_t)i * stride, count, v) *
                     load_runs(mean + (size_t)i * stride, count, v);
-    if (covariance) {
-      index_square(count, d, stride, features, covariance, square);
-      for (int v = 0; v < VECTORS; v++) index[v] += z * real_root(square[v]);
+    if (wide) {
+      index_square(count, d, stride, features, of->covariance + first, square);
+      for (int v = 0; v < VECTORS; v++) index[v] += of->z * real_root(square[v]);
     }
     for (int v = 0; v < VECTORS; v++) {
       const Mask better = index[v] > top[v];
+      tied[v] = index[v] == top[v];
+      any |= tied[v];
       top[v] = real_choose(better, index[v], top[v]);
       taken[v] = (better & k) | (~better & taken[v]);
     }
+    if (ties) index_break_ties(&of->ties, first, count, k, tied, taken);
+    for (int n = 0; n < count && all; n++)
+      all[(size_t)n * (size_t)of->arms + (size_t)k] = index[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
   }
   for (int n = 0; n < count; n++) arm[n] = (int)taken[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
   for (int n = 0; n < count && highest; n++) highest[n] = top[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
+  return !real_everywhere(~any);
 }
 
-void rule_index(int arms, int d, int runs, const double *features, const double *mean,
-                const double *covariance, double z, int *arm, double *top) {
-  const size_t stride = (size_t)runs;
-  int b = 0;
-  for (; b + LANES <= runs; b += LANES)
-    if (covariance)
-      best_of_vectors(LANES, arms, d, stride, features + b, mean + b, covariance + b, z, arm + b,
-                      top ? top + b : NULL);
-    else
-      best_of_vectors(LANES, arms, d, stride, features + b, mean + b, NULL, 0, arm + b, top ? top + b : NULL);
-  if (b < runs)
-    best_of_vectors(runs - b, arms, d, stride, features + b, mean + b, covariance ? covariance + b : NULL, z,
-                    arm + b, top ? top + b : NULL);
+/* Does what rule_index does for `count` runs; separate from the loop below, which need not pay for it. */
+__attribute__((noinline)) static void best_of_runs(const IndexedArms *of, int count, int first, int *arm,
+                                                   double *highest, double *all) {
+  best_of_vectors(of, of->covariance != NULL, true, count, first, arm, highest, all);
+}
+
+void rule_index(const IndexedArms *of, int *arm, double *top, double *index) {
+  for (int b = 0; b < of->runs; b += LANES) {
+    const int count = of->runs - b < LANES ? of->runs - b : LANES;
+    double *highest = top ? top + b : NULL, *all = index ? index + (size_t)b * (size_t)of->arms : NULL;
+    bool tied = all != NULL;
+    if (!tied && count < LANES)
+      tied = best_of_vectors(of, of->covariance != NULL, false, count, b, arm + b, highest, NULL);
+    else if (!tied && of->covariance)
+      tied = best_of_vectors(of, true, false, LANES, b, arm + b, highest, NULL);
+    else if (!tied)
+      tied = best_of_vectors(of, false, false, LANES, b, arm + b, highest, NULL);
+    if (tied) best_of_runs(of, count, b, arm + b, highest, all);
+  }
 }

@@ -2,7 +2,17 @@
  * instruction level (core/simd.h). v3 and v4 give the same bits. */
 #pragma once
 
-/* Chooses arm[runs], the first on ties, by features[arms, d, runs], mean[d, runs] and covariance[d, d, runs],
- * and sets top[runs], its index, unless that is NULL. If covariance is NULL the index is phi' mean. */
-void rule_index(int arms, int d, int runs, const double *features, const double *mean,
-                const double *covariance, double z, int *arm, double *top);
+#include "rule/ties.h"
+
+/* What the index of K arms in B runs is computed from. */
+typedef struct {
+  int arms, d, runs;
+  const double *features; /* [K, d, B] */
+  const double *mean, *covariance; /* [d, B], [d, d, B]; covariance NULL: the index is phi' mean */
+  double z;
+  RngLanes ties; /* a lane for each run */
+} IndexedArms;
+
+/* Chooses arm[B], of equal arms one at random (ties.h). Sets top[B], its index, and index[B, K], those of all
+ * arms; each may be NULL. */
+void rule_index(const IndexedArms *of, int *arm, double *top, double *index);

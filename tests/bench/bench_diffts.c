@@ -124,7 +124,7 @@ static void stage_update(Case *c) {
   }
 }
 
-static void arm_scoring(Case *c) { world_greedy(&c->world, c->theta, c->arm); }
+static void arm_scoring(Case *c) { world_greedy(&c->world, c->theta, NULL, c->arm); }
 
 static const struct {
   const char *name;

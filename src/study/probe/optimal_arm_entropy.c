@@ -46,7 +46,7 @@ static Status probe_entropy_measure(const Probe *probe, int k) {
   memset(self->count, 0, (size_t)arms * (size_t)runs * sizeof *self->count);
   for (int m = 0; m < draws; m++) {
     for (int n = 0; n < entries; n++) self->one[n] = self->theta[(size_t)n * (size_t)draws + (size_t)m];
-    world_greedy(world, self->one, self->arm);
+    world_greedy(world, self->one, NULL, self->arm);
     for (int b = 0; b < runs; b++) self->count[self->arm[b] * runs + b]++;
   }
   for (int b = 0; b < runs; b++) {

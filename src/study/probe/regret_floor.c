@@ -219,7 +219,7 @@ void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
       self->mean[runs + b] = mean[1];
     }
   }
-  world_greedy(world, self->mean, self->arm);
+  world_greedy(world, self->mean, NULL, self->arm);
   for (int b = 0; b < runs; b++)
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[self->arm[b] * runs + b];
   /* Whatever was played, the oracle observes theta* + sigma / r N(0, I). */
