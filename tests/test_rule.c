@@ -180,14 +180,19 @@ static void test_refused(void) {
   const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   const SamplerOps *method = sampler_find("ts");
   static const struct {
-    const char *sets[2], *part;
+    const char *sets[3], *part;
   } cases[] = {{{"rule=greedy", "bayes_ucb_alpha=0.2"}, "option bayes_ucb_alpha belongs to rule: bayes_ucb"},
                {{"rule=thompson", "horizon=20"}, "option horizon belongs to rule: bayes_ucb"},
-               {{"rule=bayes_ucb", "bayes_ucb_alpha=0.2"}, "set its option horizon"}};
+               {{"rule=bayes_ucb", "bayes_ucb_alpha=0.2"}, "set its option horizon"},
+               {{"rule=bayes_ucb", "horizon=20", "quantile=0.9"},
+                "option horizon has no effect beside a constant quantile"},
+               {{"rule=bayes_ucb", "bayes_ucb_alpha=0.2", "quantile=0.9"},
+                "option bayes_ucb_alpha has no effect beside"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Config *options;
     Rule rule;
-    CHECK_OK(config_options(&memory, "test", policy_keys("ts"), 2, cases[i].sets, &options));
+    CHECK_OK(config_options(&memory, "test", policy_keys("ts"), cases[i].sets[2] ? 3 : 2, cases[i].sets,
+                            &options));
     const SamplerSetup setup = {
         .prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = 1, .options = options};
     CHECK_FAILS(rule_create(&memory, method, &setup, 0, false, &rule), STATUS_INPUT, cases[i].part);

@@ -128,6 +128,21 @@ static Status library_refuse_damaged(StoreFile *file, const char *what) {
   return status_set(STATUS_INPUT, "%s: %s is out of range", store_path(file), what);
 }
 
+/* Removes what has no effect beside a constant quantile, which earlier versions accepted. */
+static Status library_drop_useless_options(Arena *memory, const char **options) {
+  LibraryOptions texts;
+  TRY(library_options(memory, *options, &texts));
+  const char *quantile = library_take_option(&texts, "quantile");
+  if (!quantile || strcmp(quantile, "auto") == 0) return STATUS_OK;
+  library_take_option(&texts, "horizon");
+  library_take_option(&texts, "bayes_ucb_alpha");
+  const char *kept;
+  TRY(arena_print(memory, &kept, "quantile=%s", quantile));
+  for (int i = 0; i < texts.count; i++) TRY(arena_print(memory, &kept, "%s,%s", kept, texts.text[i]));
+  *options = kept;
+  return STATUS_OK;
+}
+
 static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
   PriorFit defaults;
   int64_t format, seed;
@@ -147,6 +162,7 @@ static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *
   TRY(store_get_text_attribute(memory, file, "sampler", &saved->arguments.sampler));
   TRY(store_get_text_attribute(memory, file, "likelihood", &saved->arguments.likelihood));
   TRY(store_get_text_attribute(memory, file, "options", &saved->arguments.options));
+  TRY(library_drop_useless_options(memory, &saved->arguments.options));
   TRY(store_get_int_attribute(file, "fallbacks", &saved->fallbacks));
   TRY(store_get_int_attribute(file, "seed", &seed));
   saved->arguments.seed = (uint64_t)seed;

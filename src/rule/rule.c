@@ -114,16 +114,25 @@ const ConfigKey *rule_keys(void) {
 
 const ConfigKey *rule_shared_keys(void) { return SHARED; }
 
+/* Returns whether an option has another value than its default. */
+static bool rule_option_is_set(const Config *options, const ConfigKey *key) {
+  char value[80];
+  config_show(options, key->name, sizeof value, value);
+  return strcmp(value, key->fallback) != 0;
+}
+
 Status rule_check(const Config *options, const Likelihood *likelihood) {
   const RuleOps *rule = rule_of(options);
-  char value[80];
   for (int i = 0; RULES[i]; i++)
-    for (const ConfigKey *key = RULES[i]->keys; RULES[i] != rule && key && key->name; key++) {
-      config_show(options, key->name, sizeof value, value);
-      if (strcmp(value, key->fallback) != 0)
+    for (const ConfigKey *key = RULES[i]->keys; RULES[i] != rule && key && key->name; key++)
+      if (rule_option_is_set(options, key))
         return status_set(STATUS_INPUT, "option %s belongs to rule: %s, but this policy has rule: %s",
                           key->name, RULES[i]->name, rule->name);
-    }
+  const bool constant = rule == &rule_bayes_ucb && !config_is(options, "quantile", "auto");
+  for (const ConfigKey *key = bayes_ucb_keys; constant && key->name; key++)
+    if (strcmp(key->name, "quantile") != 0 && rule_option_is_set(options, key))
+      return status_set(STATUS_INPUT, "option %s has no effect beside a constant quantile: give one of them",
+                        key->name);
   if (!likelihood_has_network(likelihood)) return STATUS_OK;
   if (config_real(options, "floor") > 0)
     return status_set(STATUS_INPUT, "option floor needs a mean reward that depends on phi' theta");

@@ -53,8 +53,8 @@ const ConfigKey *rule_keys(void);
 /* Returns the first of them, which do not belong to any particular rule. */
 const ConfigKey *rule_shared_keys(void);
 
-/* Returns STATUS_INPUT with one sentence for an option of a rule that is not chosen, or for rewards that the
- * rule does not support. */
+/* Returns STATUS_INPUT with one sentence for an option of a rule that is not chosen, one that another option
+ * makes useless, or rewards that the rule does not support. */
 Status rule_check(const Config *options, const Likelihood *likelihood);
 /* Returns STATUS_INPUT with one sentence if the option `floor` is more than this many arms can all have. */
 Status rule_check_arms(const Config *options, int arms);
