@@ -537,8 +537,8 @@ static void test_greedy(void) {
   int arm[70];
   world_greedy(&world, world.theta, NULL, arm); /* with the true theta the greedy arm is the best one */
   for (int b = 0; b < 70; b++) CU_ASSERT_EQUAL(arm[b], world.best[b]);
-  /* Of equal arms each with the same probability: 2 100 arms in 30 rounds, and chi-squared with 32 degrees of
-   * freedom, which exceeds 80 with a probability of 6e-6. */
+  /* Equal arms are taken with the same probability: 2 100 arms in 30 rounds, and chi-squared with 32 degrees
+   * of freedom, which exceeds 80 with a probability of 6e-6. */
   const double nothing[5 * 70] = {0};
   double share[70 * 33], count[33] = {0}, statistic = 0;
   for (uint32_t round = 1; round <= 30; round++) {
