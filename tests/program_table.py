@@ -53,6 +53,9 @@ class Table(program.ProgramTest):
                              ("policies=[{name: ts, posterior: shared}]", "per_arm"), ("metrics=[regret_floor]", "per_arm"), ("problem.file=none.nc", "none.nc")):
             sentence = program.thompson("run", study, "-o", self.path("no"), "--set", change).stderr
             self.assertIn(part, sentence)
+        self.write("from_1.csv", "x1,class\n" + "".join(f"1,{k + 1}\n" for k in self.classes))
+        self.fail_with(3, "from_1.csv: no event has class 0; classes are counted from 0", "run", study, "-o", self.path("no"), "--set", f"problem.file={self.path('from_1.csv')}")
+        self.succeed("run", study, "-o", self.path("four"), "--progress", "none", "--set", f"problem.file={self.path('from_1.csv')}", "--set", "problem.arms=4")
         self.write_netcdf("half.nc", 0.5 * np.eye(3)[self.classes])
         self.fail_with(3, "with likelihood logistic it must be 0 or 1", "run", study, "-o", self.path("no"), "--set", "likelihood=logistic", "--set", f"problem.file={self.path('half.nc')}")
 

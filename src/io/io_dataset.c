@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- tables of numbers in CSV files */
@@ -205,11 +206,13 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
       return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
   } else {
     TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->x, &class));
+    out->lacks_class_0 = true;
     for (int i = 0; i < out->rows; i++) {
       if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
         return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path,
                           i + 2, class[i], MOST - 1);
       if (class[i] >= out->arms) out->arms = (int)class[i] + 1;
+      if (class[i] == 0) out->lacks_class_0 = false;
     }
     ALLOCATE(memory, out->rewards, (size_t)out->rows * (size_t)out->arms);
     for (int i = 0; i < out->rows; i++) out->rewards[(size_t)i * (size_t)out->arms + (size_t) class[i]] = 1;
@@ -231,6 +234,7 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
     TRY(store_axes(file, "features", 3, axes));
     for (int i = 0; i < 3; i++) TRY(check_axis(file, "features", axes[i], shape[i]));
     out->rows = (int)shape[0], out->arms = (int)shape[1], out->d = (int)shape[2];
+    if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", path);
     const size_t entry = shape[1] * shape[2], count = shape[0] * entry;
     ALLOCATE(memory, out->x, count);
     TRY(store_get_doubles(file, "features", out->x));
@@ -248,8 +252,11 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
 /* Returns STATUS_INPUT about an event, with its line in a CSV file or its index in NetCDF. */
 static Status event_error(const char *path, int event, const char *name, double value, const char *allowed) {
   const bool netcdf = store_is_netcdf(path);
-  return status_set(STATUS_INPUT, "%s, %s %d: %s is %g; allowed: %s", path,
-                    netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, value, allowed);
+  char text[32];
+  snprintf(text, sizeof text, "%.6g", value);
+  if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value); /* it may look allowed */
+  return status_set(STATUS_INPUT, "%s, %s %d: %s is %s; allowed: %s", path,
+                    netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, text, allowed);
 }
 
 /* Checks propensities and arms, arm[rows] as real numbers, and converts the arms to integers. */

@@ -52,6 +52,7 @@ typedef struct {
   double *reward, *propensity; /* [rows], in a log */
   double noise; /* standard deviation of a reward; 0: the file does not have it */
   double *rewards; /* [rows, arms], in a table */
+  bool lacks_class_0; /* the table is one of classes, none of which is 0 */
 } EventLog;
 
 /* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class. Classes are whole

@@ -163,6 +163,11 @@ static Status table_bandit_create(Problem *self, const Config *config) {
   TRY(io_dataset_read_table(&self->memory, path, table));
   TRY(logged_bandit_check_study(self, config, "bandit"));
   const size_t arms = (size_t)table->arms;
+  if (config_is(config, "problem.arms", "auto") && table->lacks_class_0)
+    return status_set(STATUS_INPUT,
+                      "%s: no event has class 0; classes are counted from 0, so this table would have an arm "
+                      "without rewards. Number them from 0, or set problem.arms: %d",
+                      path, table->arms);
   if (!config_is(config, "problem.arms", "auto") && self->arms != table->arms)
     return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, table->arms);
   if (self->d > 0 && self->d != table->d)
