@@ -31,7 +31,7 @@ class Replay(program.ProgramTest):
     def results(self, name, *arguments, **options):
         self.succeed("run", self.study, "-o", self.path(name), "--progress", "none", *arguments, **options)
         with netCDF4.Dataset(self.path(f"{name}/results.nc")) as data:
-            return {key: np.ma.filled(data[key][0], np.nan) for key in ("value", "value_se", "value_low", "value_high", "effective_sample_size", "mean_weight")}
+            return {key: np.ma.filled(data[key][0], np.nan) for key in ("value", "value_se", "value_low", "value_high", "effective_sample_size", "mean_weight", "doubt")}
 
     def write_csv(self, name, log):
         rows = [",".join(map(repr, [*x, int(arm), y, p])) for x, arm, y, p in zip(log["context"].tolist(), log["arm"], log["reward"].tolist(), log["propensity"].tolist())]
@@ -48,6 +48,7 @@ class Replay(program.ProgramTest):
             np.testing.assert_allclose(got["value"][0], wanted, rtol=0, atol=1e-10)
             np.testing.assert_allclose(got["effective_sample_size"][0], [np.mean([f["size"] for f in frozen])] * 3 + [np.mean([n for _, n in met])], rtol=1e-10)
             np.testing.assert_allclose(got["mean_weight"][0, :3], np.mean([f["weight"] for f in frozen]), rtol=1e-10)
+            self.assertEqual(got["doubt"][0, :3].tolist(), [0, 0, 0])
             self.assertTrue(((got["value_low"] < got["value"]) & (got["value"] < got["value_high"])).all())
             np.testing.assert_allclose(got["value_high"] - got["value_low"], 2 * 1.96 * got["value_se"], rtol=0.15)
         rest = replay.order(400, 1, 0)[200:]
@@ -126,6 +127,77 @@ class Replay(program.ProgramTest):
             printed = self.succeed("run", self.study, "-o", self.path(f"overlap{there}"), "--set", "policies=[random]", "--progress", "none", "--set", change).stdout
             self.assertEqual("do not trust the value" in printed, there, printed)
 
+    def write_simple(self, name, arm, reward, propensity):
+        """A log without contexts."""
+        rows = "".join(f"1,{a},{float(r)!r},{float(p)!r}\n" for a, r, p in zip(arm, reward, propensity))
+        return self.write(name, "x1,arm,reward,propensity\n" + rows)
+
+    def test_propensities(self):
+        """A mean weight that is not 1 is marked on both sides, unless it is so by chance or by rounding, and the table names the arm. Chance: four standard
+        errors, and 16 estimates of right logs."""
+        rng, p = np.random.default_rng(6), np.array([0.5, 0.3, 0.2])
+        arm = rng.choice(3, 1000, p=p)
+        reward, right = rng.random(1000) < 0.3, p[arm]
+        eleven = rng.integers(10, size=1000) + 1
+        none, low, high, of_arm, absent = 0, 2, 3, 4, 5
+        cases = (("right", arm, right, (), [none] * 4, None), ("rounded", arm, np.round(right * 1.01, 3), (), [none] * 4, None),
+                 ("small", arm, np.where(arm == 0, 0.05, right), (), [of_arm] * 4, "the propensities of arm 0 are too small"),
+                 ("large", arm, np.minimum(2 * right, 1), (), [low] * 4, "propensities are too large"),
+                 ("third", arm, right / 3, (), [of_arm] * 4, "are too small"),
+                 ("swapped", arm, p[::-1][arm], (), [of_arm] * 4, "the propensities of arm 0 are too small"),
+                 ("tenth", eleven - 1, np.full(1000, 0.09), (), [high] * 3 + [none], "the mean weight is 1.111, and not 1 +- 0.015: propensities are too small"),
+                 ("from_1", eleven, np.full(1000, 0.1), (), [absent] * 4, "arm 0 is never played; arms are counted from 0"),
+                 ("of_11", eleven, np.full(1000, 0.1), ("--set", "problem.arms=11"), [low] * 3 + [none], "the mean weight is 0.9091, and not 1 +- 0: propensities are "
+                  "too large, or the log lacks arms that the policy takes: arm 0 is never played"))
+        for name, arms, propensity, changes, doubt, words in cases:
+            with self.subTest(name):
+                file = self.write_simple(f"{name}.csv", arms, reward, propensity)
+                printed = self.succeed("run", self.study, "-o", self.path(name), "--progress", "none", *ALL, "--set", f"problem.file={file}", "--set", "policies=[random]",
+                                       *changes).stdout
+                with netCDF4.Dataset(self.path(f"{name}/results.nc")) as data:
+                    self.assertEqual(data["doubt"][0, 0].tolist(), doubt)
+                self.assertEqual("do not trust the value" in printed, words is not None)
+                self.assertIn(words or "", printed)
+
+    def test_intervals(self):
+        """No interval is a point: Wilson's where the bootstrap sees no clicks, nothing else, or one value only; nothing wider for rewards of many values."""
+        rng = np.random.default_rng(7)
+        arm, z = rng.integers(2, size=400), 1.959963984540054
+        for name, reward, low, high in (("none", np.zeros(400), 0, z**2 / (200 + z**2)), ("all", np.ones(400), 200 / (200 + z**2), 1), ("seven", np.full(400, 7), 7 * 200 / (200 + z**2), 7),
+                                        ("minus", np.full(400, -2), -2, -2 * 200 / (200 + z**2))):
+            file = self.write_simple(f"{name}.csv", arm, reward, np.full(400, 0.5))
+            got = self.results(name, *ALL, "--set", f"problem.file={file}", "--set", "policies=[random]")
+            np.testing.assert_allclose(got["value_low"][0, :2], low, rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(got["value_high"][0, :2], high, rtol=1e-12)
+            self.assertTrue((got["value_low"] < got["value_high"]).all())
+        file = self.write_simple("half.csv", arm, np.full(400, 0.5), np.full(400, 0.5))
+        got = self.results("half", *ALL, "--set", f"problem.file={file}", "--set", "policies=[random]")
+        self.assertTrue(((got["value_low"] < 0.5) & (got["value_high"] > 0.5) & (got["value_high"] - got["value_low"] < 0.05)).all())
+
+    def test_rare_clicks(self):
+        """60 logs with a click in 200 events: 150 events have none in half of the logs. At least 90% of the intervals must hold the truth; a share of 90% of 60
+        has a standard error of 4%."""
+        rng, names = np.random.default_rng(8), []
+        for i in range(60):
+            names.append(self.write_simple(f"{i}.csv", rng.integers(2, size=300), rng.random(300) < 0.005, np.full(300, 0.5)))
+        self.succeed("run", self.study, "-o", self.path("rare"), "--progress", "none", *ALL, "--set", f"problem.file=[{', '.join(names)}]", "--set", "policies=[random]")
+        with netCDF4.Dataset(self.path("rare/results.nc")) as data:
+            inside = (data["value_low"][:, 0] <= 0.005) & (data["value_high"][:, 0] >= 0.005)
+        self.assertGreaterEqual(inside.mean(axis=0).min(), 0.9)
+
+    def test_not_uniform(self):
+        """The value of replay from a log that is not uniform: rewards 0, 1, 2 of arms 0, 1, 2 give random arms 1, and an adaptive policy nearly 2. Without making up
+        for the log it would be 0.4 for random arms. Five standard errors of about 400 events."""
+        rng, p = np.random.default_rng(9), np.array([0.7, 0.2, 0.1])
+        arm = rng.choice(3, 4000, p=p)
+        file = self.write_simple("uneven.csv", arm, arm, p[arm])
+        got = self.results("uneven", "--set", "estimators=[replay]", "--set", f"problem.file={file}", "--set", "policies=[random, {name: ts, label: ts}]")
+        self.assertAlmostEqual(got["value"][0, 0], 1, delta=5 * np.sqrt(2 / 3 / 400))
+        self.assertGreater(got["value"][1, 0], 1.9)
+        for events in got["effective_sample_size"][:, 0]:
+            self.assertAlmostEqual(events, 400, delta=5 * np.sqrt(400))
+        self.assertEqual(got["doubt"].tolist(), [[0], [0]])
+
     def test_refused(self):
         def refused(log, part, *changes):
             replay.write(self.path("bad.nc"), log)
@@ -140,7 +212,17 @@ class Replay(program.ProgramTest):
             if np.isfinite(value):
                 self.write_csv("bad.csv", damaged)
                 self.fail_with(3, f"bad.csv, line 9: {name}", "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('bad.csv')}")
+        damaged = dict(odd, propensity=odd["propensity"].copy())
+        damaged["propensity"][7] = 1 + 1e-9
+        refused(damaged, "propensity is 1.0000000010000001; allowed: above 0 and at most 1")
         refused({name: odd[name] for name in ("context", "arm", "reward")}, "propensity")
+        with netCDF4.Dataset(self.path("no_arms.nc"), "w") as data:
+            for name, size in (("event", 3), ("arm", 0), ("dim", 2)):
+                data.createDimension(name, size or None)
+            data.createVariable("features", "f8", ("event", "arm", "dim"))
+            for name in ("reward", "propensity"):
+                data.createVariable(name, "f8", ("event",))[:] = 1
+        self.fail_with(3, "'features' has no arms", "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('no_arms.nc')}")
         refused(odd, "with likelihood logistic it must be 0 or 1", "--set", "likelihood=logistic")
         refused(odd, "problem.arms: 2, but", "--set", "problem.arms=2")
         refused(odd, "oracle knows theta*", "--set", "policies=[oracle]")

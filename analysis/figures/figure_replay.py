@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Values of policies from a log of events (a replay study): each estimator's value with its 95% interval, one panel for each setting. A hollow
-marker: the log contains hardly anything that the policy would do, so the value is not to be trusted.
+marker: the value is not to be trusted, for a reason that `thompson run` prints and the variable `doubt` holds.
 
 Reads DIR/results.nc; writes DIR/figure_replay.png and .pdf.
 """
@@ -14,8 +14,7 @@ import script
 import style
 
 AXES = ("setting", "policy", "estimator")
-NEEDED = {name: AXES for name in ("value", "value_low", "value_high", "effective_sample_size", "mean_weight")}
-FEW, LEAST_WEIGHT = 50, 0.8     # as in the table that `thompson run` prints
+NEEDED = {name: AXES for name in ("value", "value_low", "value_high", "doubt")}
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
 
@@ -26,18 +25,17 @@ def draw(dataset):
                                       figsize=style.LOOK.size or (1.2 + 2.8 * len(settings), 1 + 0.45 * len(policies)))
     for s, axis in enumerate(axes[0]):
         for e, estimator in enumerate(estimators):
-            value, low, high, size, weight = (dataset[name].values[s, :, e] for name in NEEDED)
+            value, low, high, doubt = (dataset[name].values[s, :, e] for name in NEEDED)
             place = np.arange(len(policies)) + 0.7 * ((e + 0.5) / len(estimators) - 0.5)
-            doubtful = (size < FEW) | (weight < LEAST_WEIGHT)
             axis.errorbar(value, place, xerr=[value - low, high - value], fmt="none", color=COLOURS[e], capsize=2)
-            axis.scatter(value, place, color=np.where(doubtful, "white", COLOURS[e]), edgecolor=COLOURS[e], zorder=3, label=estimator)
+            axis.scatter(value, place, color=np.where(doubt > 0, "white", COLOURS[e]), edgecolor=COLOURS[e], zorder=3, label=estimator)
         axis.set(title=settings[s] if len(settings) > 1 else "", xlabel="mean reward per event, 95% interval",
                  yticks=range(len(policies)), yticklabels=policies, xscale="log" if style.LOOK.log else "linear")
         if style.LOOK.ylim:  # limits of the axis of values, which is horizontal here
             axis.set_xlim(*style.LOOK.ylim)
     axes[0][0].invert_yaxis()
     if not style.LOOK.no_caption:
-        figure.supxlabel("Intervals: bootstrap over events. Hollow: the log contains hardly any of the policy's choices.", fontsize="small")
+        figure.supxlabel("Hollow: not to be trusted; `thompson run` prints why.", fontsize="small")
     axes[0][-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 

@@ -336,46 +336,82 @@ static Status print_draws_check(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
+/* Prints why an estimate is not to be trusted; values[ESTIMATES_COUNT] are those of results.nc. */
+static void print_doubt(Doubt doubt, const double *values) {
+  const double weight = values[ESTIMATES_of_mean_weight], arm = values[ESTIMATES_of_doubtful_arm],
+               arm_weight = values[ESTIMATES_of_doubtful_arm_weight];
+  switch (doubt) {
+  case DOUBT_FEW_EVENTS:
+    printf("fewer than %d events: the log shows too little of what the policy does\n", ESTIMATES_FEW_EVENTS);
+    return;
+  case DOUBT_ARM_0_ABSENT:
+    printf("arm 0 is never played; arms are counted from 0, or give their number as problem.arms\n");
+    return;
+  case DOUBT_ARM_WEIGHT_HIGH:
+    printf(
+        "the propensities of arm %.0f are too small: 1 / propensity of its events, over all events, has the "
+        "mean %.4g, and at most 1 is possible\n",
+        arm, arm_weight);
+    return;
+  default:
+    printf("the mean weight is %.4g, and not 1 +- %.2g: propensities are too %s", weight,
+           values[ESTIMATES_of_mean_weight_se], weight > 1 ? "small" : "large");
+    if (weight < 1) printf(", or the log lacks arms that the policy takes");
+    if (weight < 1 && arm_weight == 0)
+      printf(": arm %.0f is never played", arm);
+    else if (weight < 1 && arm_weight > 0)
+      printf(": for arm %.0f the mean of 1 / propensity is %.4g", arm, arm_weight);
+    printf("\n");
+  }
+}
+
 /* Prints the values of a study of estimates, and marks the ones that are not to be trusted. */
 static Status print_estimates(StoreFile *file, const Study *study) {
-  static const double FEW_EVENTS = 50, LEAST_WEIGHT = 0.8; /* less than this is not to be trusted */
   static const char *const names[ESTIMATES_COUNT] = {
 #define ESTIMATES_NAME(name, text) #name,
       ESTIMATES_LIST(ESTIMATES_NAME)
 #undef ESTIMATES_NAME
   };
   const StudyFile *settings = study->file;
-  const int widest = app_label_width(settings), curves = study->curve_count;
-  bool doubtful = false;
+  const int widest = app_label_width(settings), curves = study->curve_count,
+            rows = settings->policy_count * curves;
   SCRATCH_ARENA(scratch);
-  double *columns[ESTIMATES_COUNT];
+  double *columns[ESTIMATES_COUNT], *doubts;
   for (int i = 0; i < ESTIMATES_COUNT; i++) {
-    ALLOCATE(&scratch, columns[i], settings->setting_count * settings->policy_count * curves);
+    ALLOCATE(&scratch, columns[i], settings->setting_count * rows);
     TRY(store_get_doubles(file, names[i], columns[i]));
   }
-  size_t at = 0;
+  ALLOCATE(&scratch, doubts, settings->setting_count * rows);
+  TRY(store_get_doubles(file, "doubt", doubts));
   for (int s = 0; s < settings->setting_count; s++) {
+    bool doubtful = false;
     printf("\n%s: value of a policy, its mean reward per event\n", settings->setting_labels[s]);
     printf("  %-*s %-9s %10s %8s %22s %9s\n", widest, "policy", "estimator", "value", "se", "95% interval",
            "events");
-    for (int row = 0; row < settings->policy_count * curves; row++, at++) {
-      const double events = columns[ESTIMATES_of_effective_sample_size][at];
-      const bool fails = events < FEW_EVENTS || columns[ESTIMATES_of_mean_weight][at] < LEAST_WEIGHT;
+    for (int row = 0, at = s * rows; row < rows; row++, at++) {
       printf("  %-*s %-9s", widest, settings->policies[row / curves].label,
              study->curves[row % curves]->name);
       for (int i = 0; i < ESTIMATES_of_effective_sample_size; i++)
         app_print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4,
                          columns[i][at]);
-      app_print_number("", 10, 4, events);
-      printf(fails ? " !\n" : "\n");
-      doubtful |= fails;
+      app_print_number("", 10, 4, columns[ESTIMATES_of_effective_sample_size][at]);
+      printf(doubts[at] > 0 ? " !\n" : "\n");
+      doubtful |= doubts[at] > 0;
+    }
+    if (doubtful) printf("  !: do not trust the value and its interval\n");
+    for (int row = 0, at = s * rows; row < rows; row++, at++) {
+      const bool same = row % curves > 0 && doubts[at] == doubts[at - 1] &&
+                        columns[ESTIMATES_of_mean_weight][at] == columns[ESTIMATES_of_mean_weight][at - 1];
+      double values[ESTIMATES_COUNT];
+      if (!(doubts[at] > 0) || same) continue;
+      for (int i = 0; i < ESTIMATES_COUNT; i++) values[i] = columns[i][at];
+      printf("  %s, %s: ", settings->policies[row / curves].label, study->curves[row % curves]->name);
+      print_doubt((Doubt)doubts[at], values);
     }
   }
-  printf("\nevents: effective sample size; interval: bootstrap over events\n");
-  if (doubtful)
-    printf("!: the log shows too little of what the policy does (fewer than %g events, or a mean weight "
-           "below %g where it should be 1): do not trust the value and its interval\n",
-           FEW_EVENTS, LEAST_WEIGHT);
+  printf(
+      "\nevents: effective sample size; interval: bootstrap over events, Wilson's too if rewards of a kind "
+      "are rare\n");
   return STATUS_OK;
 }
 

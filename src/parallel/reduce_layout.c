@@ -186,8 +186,11 @@ static Status reducer_define_estimates(Reducer *reducer) {
   for (int i = 0; i < ESTIMATES_COUNT; i++)
     TRY(reducer_define_variable(reducer, reduce_estimates[i][0], STORE_DOUBLE, 3, dimensions,
                                 reduce_estimates[i][1], "1"));
+  TRY(reducer_define_variable(reducer, "doubt", STORE_BYTE, 3, dimensions,
+                              "why the value is not to be trusted", NULL));
+  TRY(store_flags(reducer->file, "doubt", DOUBTS, (signed char[]){0, 1, 2, 3, 4, 5}, ESTIMATES_DOUBTS));
   return store_text_attribute(reducer->file, reduce_estimates[0][0], "ancillary_variables",
-                              "value_se value_low value_high effective_sample_size");
+                              "value_se value_low value_high effective_sample_size doubt");
 }
 
 Status reduce_define(Reducer *reducer) {

@@ -41,9 +41,19 @@ static const double *reducer_curve_to_put(const Reducer *reducer, int c, int p) 
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
+/* Returns why an estimate whose means over runs are mean[ESTIMATES_POINTS] is not to be trusted. */
+static Doubt reducer_doubt(const double *mean) {
+  if (mean[ESTIMATES_ARM_0_ABSENT] > 0) return DOUBT_ARM_0_ABSENT;
+  if (mean[ESTIMATES_ARM_WEIGHT] > 1) return DOUBT_ARM_WEIGHT_HIGH;
+  if (mean[ESTIMATES_WEIGHT] > mean[ESTIMATES_WEIGHT_HIGH]) return DOUBT_WEIGHT_HIGH;
+  if (mean[ESTIMATES_WEIGHT] < mean[ESTIMATES_WEIGHT_LOW]) return DOUBT_WEIGHT_LOW;
+  return mean[ESTIMATES_SIZE] < ESTIMATES_FEW_EVENTS ? DOUBT_FEW_EVENTS : DOUBT_NONE;
+}
+
 /* Summarises a curve of a study of estimates, whose means over runs are mean[ESTIMATES_POINTS]:
- * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval; the bootstrap samples
- * in `mean` are sorted in place. */
+ * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval, widened by the other
+ * one if that rests on few rare events or has no width; the bootstrap samples in `mean` are sorted in place.
+ */
 static void reducer_summarise_estimate(double *mean, double *out) {
   double *sample = mean + ESTIMATES_FIRST, centre = 0, square = 0;
   int n = 0;
@@ -59,8 +69,16 @@ static void reducer_summarise_estimate(double *mean, double *out) {
   out[ESTIMATES_of_value_se] = n > 1 ? sqrt(square / (n - 1)) : NAN;
   out[ESTIMATES_of_value_low] = n > 1 ? quantile_of_sorted(n, sample, 0.025) : NAN;
   out[ESTIMATES_of_value_high] = n > 1 ? quantile_of_sorted(n, sample, 0.975) : NAN;
+  if (mean[ESTIMATES_RARE] < ESTIMATES_FEW_RARE ||
+      !(out[ESTIMATES_of_value_low] < out[ESTIMATES_of_value_high])) {
+    out[ESTIMATES_of_value_low] = fmin(out[ESTIMATES_of_value_low], mean[ESTIMATES_LOW]);
+    out[ESTIMATES_of_value_high] = fmax(out[ESTIMATES_of_value_high], mean[ESTIMATES_HIGH]);
+  }
   out[ESTIMATES_of_effective_sample_size] = mean[ESTIMATES_SIZE];
   out[ESTIMATES_of_mean_weight] = mean[ESTIMATES_WEIGHT];
+  out[ESTIMATES_of_mean_weight_se] = mean[ESTIMATES_WEIGHT_SE];
+  out[ESTIMATES_of_doubtful_arm] = mean[ESTIMATES_ARM];
+  out[ESTIMATES_of_doubtful_arm_weight] = mean[ESTIMATES_ARM_WEIGHT];
 }
 
 /* Writes the parts of a curve. Plain values are written by the rank that has the runs. */
@@ -95,7 +113,8 @@ static Status reducer_put_estimate(Reducer *reducer, int s, int p, int c) {
   reducer_summarise_estimate(mean, value);
   for (int i = 0; i < ESTIMATES_COUNT; i++)
     TRY(store_put_part(reducer->file, reduce_estimates[i][0], start, count, &value[i]));
-  return STATUS_OK;
+  const signed char doubt = (signed char)reducer_doubt(mean);
+  return store_put_part(reducer->file, "doubt", start, count, &doubt);
 }
 
 static Status reducer_put_cell(Reducer *reducer, int s, int p) {

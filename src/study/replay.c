@@ -11,16 +11,30 @@
  *
  * where q is the ridge regression of rewards on the first part. For `replay` the policy goes through all
  * events and learns from those whose arm it chooses itself (Li, Chu, Langford and Wang 2011); its value is
- * their mean reward. This is unbiased if the log took each arm with the same probability.
+ * their mean reward. This is unbiased if the log took each arm with the same probability, so from any other
+ * log such an event is used with probability min p / p only (Dudik, Erhan, Langford and Li 2012, the
+ * non-stationary case): then each choice of the policy is met with the same probability, the smallest p of
+ * the log. Streams: (REJECTION, run, event number).
  *
  * All four are ratios of two sums over events, so resampled events (Efron 1979) are weights in both. A curve
- * has the estimate, the effective sample size, the mean weight, and the estimates from ESTIMATES_RESAMPLES
- * bootstrap samples, which are the same in every run. Streams of these samples: (EVENTS, PICK), run = the
- * sample. */
+ * has the estimates from ESTIMATES_RESAMPLES bootstrap samples, which are the same in every run. Streams of
+ * these samples: (EVENTS, PICK), run = the sample. Resampling cannot show a reward that no event has, so
+ * there is a second interval, for estimates that rest on few events of a kind: Wilson's (1927) for the
+ * effective sample size, with rewards scaled to [0, 1], and with their variance instead of that of a 0/1
+ * reward.
+ *
+ * If the propensities are right, and the log can show all that the policy does, weights have mean 1: those of
+ * `replay` too, which are 1 / p for the events whose arm it chooses, and 0 for others. So do, if each arm is
+ * always possible, 1 / p for the events of one arm and 0 for others. The standard error of a mean weight m
+ * is taken under this hypothesis, with E[w^2] = mean of w^2 / m if m > 1, and mean of w^2 + (1 - m) max w if
+ * m < 1, as if what is missing were large weights; both are exact if the positive weights are all the same.
+ */
 #include "problem/problem_logged.h"
 #include "study/estimates.h"
 #include "study/simulation.h"
 #include "study/studies.h"
+
+#include <math.h>
 
 enum { IPS, SNIPS, DR, REPLAY, ESTIMATORS };
 
@@ -40,6 +54,24 @@ static const struct {
 } ratios[ESTIMATORS] = {
     [IPS] = {W_R, USED}, [SNIPS] = {W_R, W}, [DR] = {PREDICTED, USED}, [REPLAY] = {SAME_R, SAME}};
 
+/* The policies whose weights are known. */
+enum { FROZEN, LEARNING, KINDS };
+
+/* Sums over events. */
+typedef struct {
+  double total, squares, largest; /* of weights */
+  double events; /* number of events */
+  double size; /* effective sample size */
+} Weights;
+
+/* What a log says of its propensities, and of the rewards that there are. */
+typedef struct {
+  double arm, arm_weight; /* ESTIMATES_ARM, ESTIMATES_ARM_WEIGHT */
+  bool arm_0_absent;
+  double least, most; /* a range of rewards */
+  double spread; /* their variance, divided by that of rewards of the same mean at the ends of the range */
+} Audit;
+
 /* One block of B runs in lockstep. */
 typedef struct {
   const TaskRun *run;
@@ -51,13 +83,79 @@ typedef struct {
   int *events; /* [n], and square[d, d]: scratch of the regression */
   double *square;
   double *terms; /* [B, TERMS, n] */
-  double *ess, *weight; /* [ESTIMATORS, B]: effective sample size; mean weight, NaN: there is none */
+  Weights *weights[KINDS]; /* [B] each */
+  double least; /* the smallest propensity */
+  Audit audit;
   double seconds; /* CPU seconds of the policies so far */
 } Block;
 
 /* Returns a term of each event in run b. */
 static double *study_replay_term(const Block *block, int b, int term) {
   return block->terms + ((size_t)b * TERMS + (size_t)term) * (size_t)block->log->rows;
+}
+
+static void study_replay_add_weight(Weights *of, double w) {
+  of->events++;
+  of->total += w;
+  of->squares += w * w;
+  of->largest = fmax(of->largest, w);
+}
+
+/* Computes standard error and range of a mean weight that should be 1. The range is four standard errors, but
+ * 2% at least, so that rounded propensities are let through; above 1 it has the second term of Bernstein's
+ * inequality, because a few large weights may have come together by chance. */
+static void study_replay_weight_range(const Weights *of, double *se, double *low, double *high) {
+  static const double ERRORS = 4, LEAST = 0.02;
+  const double mean = of->total / of->events, square = of->squares / of->events;
+  /* E[w^2] / number of events. */
+  const double one = (mean > 1 ? square / mean : square + (1 - mean) * of->largest) / of->events;
+  *se = sqrt(fmax(one - 1 / of->events, 0));
+  *low = 1 - fmax(ERRORS * *se, LEAST);
+  *high = 1 + fmax(ERRORS * *se + ERRORS * ERRORS / 3 * one, LEAST);
+}
+
+/* Finds the arm whose mean of 1 / p is too far from 1: the largest if it is too large, else the smallest. */
+static Status study_replay_audit_arms(const EventLog *log, bool unlisted, Audit *out) {
+  SCRATCH_ARENA(scratch);
+  Weights *weights;
+  double se, low, high;
+  bool above = false;
+  ALLOCATE(&scratch, weights, log->arms);
+  for (int e = 0; e < log->rows; e++) {
+    const double w = 1 / log->propensity[e];
+    study_replay_add_weight(&weights[log->arm[e]], w);
+  }
+  out->arm = out->arm_weight = NAN;
+  for (int k = 0; k < log->arms; k++) {
+    weights[k].events = log->rows;
+    study_replay_weight_range(&weights[k], &se, &low, &high);
+    const double mean = weights[k].total / log->rows;
+    if (mean > high ? above && mean <= out->arm_weight : above || mean >= low || mean >= out->arm_weight)
+      continue;
+    above |= mean > high;
+    out->arm = k, out->arm_weight = mean;
+  }
+  out->arm_0_absent = unlisted && !log->has_features && !(weights[0].total > 0);
+  return STATUS_OK;
+}
+
+/* Judges a log; `unlisted`: the number of arms is not given. */
+static Status study_replay_audit(const EventLog *log, bool unlisted, Audit *out) {
+  double least = log->reward[0], most = log->reward[0];
+  for (int e = 0; e < log->rows; e++) {
+    least = fmin(least, log->reward[e]);
+    most = fmax(most, log->reward[e]);
+  }
+  const bool shares = least >= 0 && most <= 1;
+  out->least = fmin(least, 0), out->most = shares ? 1 : fmax(most, 0);
+  /* One more reward at either end: neither this range nor this variance can be 0. */
+  const double n = log->rows + 2;
+  double mean = (out->least + out->most) / n, variance = 0;
+  for (int e = 0; e < log->rows; e++) mean += log->reward[e] / n;
+  for (int e = 0; e < log->rows; e++) variance += pow(log->reward[e] - mean, 2) / n;
+  variance += (pow(out->least - mean, 2) + pow(out->most - mean, 2)) / n;
+  out->spread = variance / ((mean - out->least) * (out->most - mean));
+  return study_replay_audit_arms(log, unlisted, out);
 }
 
 static Status study_replay_block_create(Arena *memory, Block *block) {
@@ -73,8 +171,10 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
   ALLOCATE(memory, block->events, log->rows);
   ALLOCATE(memory, block->square, d * d);
   ALLOCATE(memory, block->terms, runs * TERMS * (size_t)log->rows);
-  ALLOCATE_ARRAYS(memory, ESTIMATORS * runs, block->ess, block->weight);
-  return STATUS_OK;
+  ALLOCATE_ARRAYS(memory, runs, block->weights[FROZEN], block->weights[LEARNING]);
+  block->least = 1;
+  for (int e = 0; e < log->rows; e++) block->least = fmin(block->least, log->propensity[e]);
+  return study_replay_audit(log, config_is(block->run->setting, "problem.arms", "auto"), &block->audit);
 }
 
 /* Creates the policy before it has learned anything, in place of the one before it. */
@@ -144,8 +244,6 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
   const EventLog *log = block->log;
   Simulation *simulation = block->simulation;
   const int runs = block->run->task->runs, arms = log->arms;
-  double *total, *squares; /* [B]: the sums of w and w^2 */
-  ALLOCATE_ARRAYS(memory, runs, total, squares);
   TRY(study_replay_begin(memory, true, block));
   TRY(study_replay_train(block));
   for (int k = block->trained + 1; k <= log->rows; k++) {
@@ -166,18 +264,30 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
         study_replay_term(block, b, PREDICTED)[event] =
             predicted + w * (r - problem_logged_predict(log, theta, event, a));
       }
-      total[b] += w;
-      squares[b] += w * w;
+      study_replay_add_weight(&block->weights[FROZEN][b], w);
     }
     TRY(study_replay_tick(block, k));
   }
   study_replay_end(block);
-  for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
-    for (int i = IPS; i <= DR; i++) {
-      block->ess[i * runs + b] = squares[b] > 0 ? total[b] * total[b] / squares[b] : 0;
-      block->weight[i * runs + b] = total[b] / (log->rows - block->trained);
-    }
+  for (int b = 0; b < runs; b++) { /* (sum of w)^2 / sum of w^2 */
+    Weights *of = &block->weights[FROZEN][b];
+    of->size = of->squares > 0 ? of->total * of->total / of->squares : 0;
+  }
   return STATUS_OK;
+}
+
+/* Returns whether run b uses an event whose arm the policy has chosen too: all such events have the same
+ * probability to be met and used. */
+static bool study_replay_accepts(const Block *block, int b, int event) {
+  const World *world = &block->simulation->world;
+  const double share = block->least / block->log->propensity[event];
+  Rng rng = {.key = rng_key(block->run->study->seed, RNG_REJECTION),
+             .run = world->first_run + (uint32_t)b,
+             .round = world->round};
+  double u;
+  if (share >= 1) return true;
+  rng_uniform(&rng, 1, &u);
+  return u < share;
 }
 
 /* Computes the terms of the policy as it learns, from the events whose arm it chooses too. */
@@ -185,22 +295,43 @@ static Status study_value_learning_policy(Arena *memory, Block *block) {
   const int runs = block->run->task->runs, rows = block->log->rows;
   Simulation *simulation = block->simulation;
   TRY(study_replay_begin(memory, false, block));
-  for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
     simulation_advance(simulation, k);
     TRY(simulation_choose(simulation));
     for (int b = 0; b < runs; b++) {
+      Weights *of = &block->weights[LEARNING][b];
       const int event = study_replay_event_of_run(block, b);
-      const bool same = simulation->arm[b] == block->log->arm[event];
-      study_replay_term(block, b, SAME)[event] = same;
-      study_replay_term(block, b, SAME_R)[event] = same * block->log->reward[event];
-      block->ess[REPLAY * runs + b] += same;
-      if (!same) simulation->arm[b] = -1;
+      const bool same = simulation->arm[b] == block->log->arm[event],
+                 used = same && study_replay_accepts(block, b, event);
+      study_replay_term(block, b, SAME)[event] = used;
+      study_replay_term(block, b, SAME_R)[event] = used * block->log->reward[event];
+      study_replay_add_weight(of, same / block->log->propensity[event]);
+      of->size += used;
+      if (!used) simulation->arm[b] = -1;
     }
     TRY(study_replay_learn(block, k));
   }
   study_replay_end(block);
   return STATUS_OK;
+}
+
+/* Sets the points of a curve that all bootstrap samples share, its value being known. */
+static void study_replay_set_points(const Block *block, const Weights *of, double *curve) {
+  static const double Z = 1.959963984540054; /* of 95% */
+  const Audit *audit = &block->audit;
+  const double range = audit->most - audit->least, events = of->size / audit->spread;
+  const double share = fmin(fmax((curve[ESTIMATES_VALUE] - audit->least) / range, 0), 1);
+  const double middle = (share * events + Z * Z / 2) / (events + Z * Z),
+               half = Z * sqrt(share * (1 - share) * events + Z * Z / 4) / (events + Z * Z);
+  curve[ESTIMATES_LOW] = audit->least + range * fmax(middle - half, 0);
+  curve[ESTIMATES_HIGH] = audit->least + range * fmin(middle + half, 1);
+  curve[ESTIMATES_RARE] = events * fmin(share, 1 - share);
+  curve[ESTIMATES_SIZE] = of->size;
+  curve[ESTIMATES_WEIGHT] = of->total / of->events;
+  study_replay_weight_range(of, &curve[ESTIMATES_WEIGHT_SE], &curve[ESTIMATES_WEIGHT_LOW],
+                            &curve[ESTIMATES_WEIGHT_HIGH]);
+  curve[ESTIMATES_ARM] = audit->arm, curve[ESTIMATES_ARM_WEIGHT] = audit->arm_weight;
+  curve[ESTIMATES_ARM_0_ABSENT] = audit->arm_0_absent;
 }
 
 /* Computes the curves of all runs, first from all events and then from bootstrap samples: count[n] says how
@@ -220,10 +351,9 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block) {
                      *below = study_replay_term(block, b, ratios[i].denominator);
         double numerator = 0, denominator = 0, *curve = block->curve[i] + b * result->points;
         for (int e = 0; e < n; e++) numerator += count[e] * above[e], denominator += count[e] * below[e];
-        curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
-        curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
             denominator > 0 ? numerator / denominator : NAN; /* NaN: no event contributes */
+        if (s < 0) study_replay_set_points(block, &block->weights[i == REPLAY ? LEARNING : FROZEN][b], curve);
       }
   }
   return STATUS_OK;

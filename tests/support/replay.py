@@ -23,15 +23,26 @@ def philox(counter, key):
     return a, b, c, d
 
 
-def events_key(seed):
+def stream_key(seed, purpose):
     with open(os.path.join(ROOT, "src/core/rng.h"), encoding="utf-8") as file:
-        purpose = re.findall(r"ENTRY\((\w+), \"", file.read()).index("EVENTS")
-    return philox((seed & MASK, seed >> 32, purpose, 0), (0x54686F6D, 0x70736F6E))[:2]
+        number = re.findall(r"ENTRY\((\w+), \"", file.read()).index(purpose)
+    return philox((seed & MASK, seed >> 32, number, 0), (0x54686F6D, 0x70736F6E))[:2]
+
+
+def uniform(key, run, turn, position=0):
+    low, high = philox((position, 0, turn, run), key)[:2]
+    return ((high << 32 | low) + 0.5) / 2**64
+
+
+def best_arm(key, run, turn, index):
+    """The arm of the largest index, on ties that of the largest ticket."""
+    tied = np.flatnonzero(index == index.max())
+    return tied[0] if len(tied) == 1 else max(tied, key=lambda arm: uniform(key, run, turn, int(arm)))
 
 
 def order(n, seed, run):
     """The order in which a run sees n events: a Feistel permutation with cycle walking to stay within [0, n)."""
-    bits, key, out = 2, events_key(seed), []
+    bits, key, out = 2, stream_key(seed, "EVENTS"), []
     while 1 << bits < n:
         bits += 2
     half = bits // 2
@@ -74,12 +85,15 @@ def values(log, seed=1, run=0, fraction=0.5):
 
 
 def replayed(log, seed=1, run=0):
-    """The value of the greedy policy that learns along the way, and the number of events whose arm it chooses as well."""
-    x, arm, reward = log["context"], log["arm"], log["reward"]
+    """The value of the greedy policy that learns along the way, and the number of events that it uses: those whose arm it chooses as well, with a probability
+    that makes up for that of the log."""
+    x, arm, reward, propensity = (log[name] for name in ("context", "arm", "reward", "propensity"))
+    ties, rejection = stream_key(seed, "TIE"), stream_key(seed, "REJECTION")
     arms, d = arm.max() + 1, x.shape[1]
     square, vector, met = np.tile(np.eye(d), (arms, 1, 1)), np.zeros((arms, d)), []
-    for e in order(len(arm), seed, run):
-        if np.argmax(np.linalg.solve(square, vector[..., None])[..., 0] @ x[e]) == arm[e]:
+    for turn, e in enumerate(order(len(arm), seed, run), 1):
+        choice = best_arm(ties, run * int(arms), turn, np.linalg.solve(square, vector[..., None])[..., 0] @ x[e])
+        if choice == arm[e] and uniform(rejection, run, turn) < propensity.min() / propensity[e]:
             met.append(reward[e])
             square[arm[e]] += np.outer(x[e], x[e])
             vector[arm[e]] += reward[e] * x[e]
