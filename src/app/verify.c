@@ -79,15 +79,13 @@ static Status verify_check_files(Found *found) {
   return status;
 }
 
-/* Returns whether all columns that repeat agree. Those that start with NaN are not known, or the record of an
- * earlier version lacks them. */
-static bool verify_columns_are_same(int runs, const Columns *kept, const Columns *again) {
-  for (int c = 0; c < COLUMN_KINDS; c++) {
-    const void *before = columns_values(kept, c);
+/* Returns whether all columns agree that the record has, that are known, and that repeat. */
+static bool verify_columns_are_same(const TaskResult *kept, const TaskResult *again) {
+  for (int c = 0; c < kept->recorded; c++) {
+    const void *before = columns_values(&kept->columns, c), *now = columns_values(&again->columns, c);
     const ColumnKind *kind = &column_kinds[c];
     const bool known = kind->counts || !isnan(*(const double *)before);
-    if (kind->repeats && known && memcmp(before, columns_values(again, c), (size_t)runs * COLUMN_BYTES) != 0)
-      return false;
+    if (kind->repeats && known && memcmp(before, now, (size_t)kept->runs * COLUMN_BYTES) != 0) return false;
   }
   return true;
 }
@@ -103,7 +101,7 @@ static Status verify_rerun_task(Finished *finished, const Task *task, bool *same
   TRY(finished_load(finished, task, &kept));
   TRY(study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again));
   *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
-          verify_columns_are_same(task->runs, &kept.columns, &again.columns);
+          verify_columns_are_same(&kept, &again);
   return STATUS_OK;
 }
 

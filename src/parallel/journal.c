@@ -255,6 +255,7 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
     whole = memcmp(digest, header.digest, sizeof header.digest) == 0;
   }
   if (!whole) return status_set(STATUS_INPUT, "%s is damaged: task %d cannot be read", path, task->index);
+  result->recorded = count - (JOURNAL_PARTS - COLUMN_KINDS);
   result->status = (RunStatus)header.status;
   if (result->status == RUN_OK) result->message[0] = '\0';
   result->message[sizeof result->message - 1] = '\0';

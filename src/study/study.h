@@ -30,6 +30,7 @@ typedef struct {
   int runs, points;
   double *curves; /* [curve_count, runs, points] */
   Columns columns; /* numbers of each run that are not curves */
+  int recorded; /* columns, the first of the list, that were read from a record */
   bool has_shared; /* the shared curves are there before the task is run (study_result_share) */
   RunStatus status; /* of the whole block */
   char message[512]; /* why it failed; empty otherwise */
