@@ -101,7 +101,7 @@ def same_values(first, second):
         one.set_auto_maskandscale(False)
         two.set_auto_maskandscale(False)
         names = [name for name in one.variables if not name.startswith("seconds")]
-        return set(one.variables) == set(two.variables) and all(one[n][...].tobytes() == two[n][...].tobytes() for n in names)
+        return set(one.variables) == set(two.variables) and all(program.values_of(one[n]) == program.values_of(two[n]) for n in names)
 
 
 class Campaign:

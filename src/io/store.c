@@ -22,8 +22,9 @@ enum {
 };
 
 static const nc_type external_types[] = {
-    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,     [STORE_INT64] = NC_INT64,
-    [STORE_BYTE] = NC_BYTE,     [STORE_CHAR] = NC_CHAR,   [STORE_PLAIN] = NC_DOUBLE};
+    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,
+    [STORE_INT64] = NC_INT64,   [STORE_BYTE] = NC_BYTE,   [STORE_CHAR] = NC_CHAR,
+    [STORE_STRING] = NC_STRING, [STORE_PLAIN] = NC_DOUBLE};
 
 void store_prepare_library(void) {
   /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on
@@ -134,6 +135,7 @@ static Status store_lay_out(StoreFile *file, int id, const char *name, StoreType
     if (code == NC_NOERR) code = nc_def_var_fill(file->ncid, id, NC_NOFILL, NULL);
     return store_check(file, code, "store the variable '%s' uncompressed", name);
   }
+  if (type == STORE_STRING) return STATUS_OK; /* the texts lie elsewhere in the file */
   size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes;
   TRY(store_check(file, nc_inq_type(file->ncid, external_types[type], NULL, &bytes),
                   "define the variable '%s'", name));
@@ -234,12 +236,23 @@ Status store_put_doubles_part(StoreFile *file, const char *name, const size_t *s
   return store_check(file, code, "write the variable '%s'", name);
 }
 
+static bool store_is_ascii(const char *text) {
+  while (*text && (unsigned char)*text < 0x80) text++;
+  return *text == '\0';
+}
+
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
                    const char *long_name) {
   SCRATCH_ARENA(scratch);
   size_t length = 1;
-  for (int i = 0; i < n; i++)
+  bool ascii = true;
+  for (int i = 0; i < n; i++) {
     if (strlen(texts[i]) > length) length = strlen(texts[i]);
+    ascii = ascii && store_is_ascii(texts[i]);
+  }
+  /* netCDF4-python cuts a char variable into texts after decoding, by characters instead of bytes, so that
+   * every text after one with a longer character would be wrong. */
+  if (!ascii) return store_write(file, name, STORE_STRING, 1, &dimension, long_name, NULL, texts);
   char length_name[NC_MAX_NAME + 1];
   snprintf(length_name, sizeof length_name, "%s_length", name);
   int dimensions[2] = {dimension};

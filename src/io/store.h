@@ -19,6 +19,7 @@ typedef enum {
   STORE_INT64,
   STORE_BYTE,
   STORE_CHAR,
+  STORE_STRING,
   STORE_PLAIN /* doubles that several processes can write (store_plain_write): not compressed, not filled */
 } StoreType;
 
@@ -72,7 +73,8 @@ Status store_put_doubles_part(StoreFile *file, const char *name, const size_t *s
 /* Defines a variable and writes all of it. */
 Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                    const char *long_name, const char *units, const void *data);
-/* Writes texts[n] as a char variable (dimension, NAME_length), NUL-padded, with _Encoding = utf-8. */
+/* Writes texts[n] as a char variable (dimension, NAME_length), NUL-padded, with _Encoding = utf-8; as a
+ * variable of strings (dimension) if a text has other than ASCII characters. */
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
                    const char *long_name);
 
