@@ -160,8 +160,8 @@ static void test_refusals(void) {
   } cases[] = {
       {read_samples, "long_dimension_name", "header is damaged"},
       {read_samples, "many_axes", "header is damaged"},
-      {read_samples, "long_fill_value", "the _FillValue of 'theta' is not a single number"},
-      {read_samples, "text_fill_value", "the _FillValue of 'theta' is not a single number"},
+      {read_samples, "long_fill_value", "the attribute _FillValue of 'theta' is not 1 number"},
+      {read_samples, "text_fill_value", "the attribute _FillValue of 'theta' is not 1 number"},
       {read_samples, "fill_value_is_missing", "theta[1, 1] is nan"},
       {read_samples, "samples_cdf5_damaged", "its checksum does not match"},
       {read_samples, "samples_small_spread", "theta is between 1e-50 (sample 2) and 2e-50 (sample 1)"},

@@ -85,8 +85,9 @@ static Status check_values(StoreFile *file, const char *name, size_t count, size
     else
       snprintf(at, sizeof at, "%zu", i);
     return status_set(STATUS_INPUT,
-                      "%s: %s[%s] is %g (indices from 0); every value must be finite and at most %g in size",
-                      store_path(file), name, at, values[i], DATASET_MOST);
+                      "%s: %s[%s] is %g%s (indices from 0); every value must be finite and at most %g in "
+                      "size",
+                      store_path(file), name, at, values[i], isnan(values[i]) ? STORE_NAN : "", DATASET_MOST);
   }
   return STATUS_OK;
 }

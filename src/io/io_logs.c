@@ -162,9 +162,9 @@ static Status io_logs_check_value(const StoreFile *file, const char *name, size_
   if (isfinite(value) && fabs(value) <= DATASET_MOST) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
-      "%s: %s of observation %zu (counted from 0) is %g; every value must be finite and at most "
+      "%s: %s of observation %zu (counted from 0) is %g%s; every value must be finite and at most "
       "%g in size",
-      store_path(file), name, row, value, DATASET_MOST);
+      store_path(file), name, row, value, isnan(value) ? STORE_NAN : "", DATASET_MOST);
 }
 
 static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {

@@ -101,10 +101,13 @@ Status store_axes(StoreFile *file, const char *name, int rank, const char *const
 /* Returns whether axis `axis` (from 0) of variable `name` has the dimension `dimension`. */
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension);
 /* Reads the hyperslab start[rank], count[rank] of a variable, converted to `type`, or all of it if `start` is
- * NULL. Reals are never read as integers, packed variables (scale_factor) are refused, and a value that does
- * not fit is an error. In doubles, missing values (_FillValue) become NaN. */
+ * NULL. Reals are never read as integers, packed variables (scale_factor, add_offset, _Unsigned) are refused,
+ * and a value that does not fit is an error. Missing values (_FillValue, missing_value, valid_min, valid_max,
+ * valid_range) become NaN in doubles and floats, and are refused in integers. */
 Status store_get_part(StoreFile *file, const char *name, StoreType type, const size_t *start,
                       const size_t *count, void *out);
+/* What a message adds to a NaN that was read. */
+#define STORE_NAN " or marked as missing"
 /* Reads a whole variable. */
 Status store_get_doubles(StoreFile *file, const char *name, double *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fenv.h>
+#include <float.h>
 #include <math.h>
 #include <netcdf.h>
 #include <stdio.h>
@@ -31,12 +32,14 @@ Status store_dimension_length(StoreFile *file, const char *name, size_t *length)
 
 /* A variable to read, with its shape. */
 typedef struct {
+  const char *name;
   int id, rank, dimensions[NC_MAX_VAR_DIMS];
   size_t lengths[NC_MAX_VAR_DIMS];
   nc_type type;
 } Variable;
 
 static Status store_read_find(StoreFile *file, const char *name, Variable *out) {
+  out->name = name;
   if (nc_inq_varid(file->ncid, name, &out->id) != NC_NOERR)
     return status_set(STATUS_INPUT, "%s has no variable '%s'", file->path, name);
   int code = nc_inq_var(file->ncid, out->id, NULL, &out->type, &out->rank, out->dimensions, NULL);
@@ -153,34 +156,103 @@ static bool has_attribute(StoreFile *file, int variable, const char *name) {
 
 bool store_has_attribute(StoreFile *file, const char *name) { return has_attribute(file, NC_GLOBAL, name); }
 
-/* Replaces by NaN the values that mean "missing" in a variable of reals: its _FillValue, or the library's
- * default. The library accepts a _FillValue of any length and type in a classic file, so that is checked
- * here. */
-static Status store_mark_missing(StoreFile *file, const char *name, const Variable *variable,
-                                 const size_t *count, double *values) {
-  double as_double;
-  float as_float;
+/* The values of a variable that are missing: those equal to a mark, below `low` or above `high`. */
+typedef struct {
+  size_t marks;
+  double mark[8];
+  double low, high;
+} Missing;
+
+/* Returns what the library puts where nothing was written; NaN if the type has no such value. */
+static double store_default_fill(nc_type type) {
+  switch (type) {
+  case NC_SHORT: return NC_FILL_SHORT;
+  case NC_USHORT: return NC_FILL_USHORT;
+  case NC_INT: return NC_FILL_INT;
+  case NC_UINT: return NC_FILL_UINT;
+  case NC_INT64: return (double)NC_FILL_INT64;
+  case NC_UINT64: return (double)NC_FILL_UINT64;
+  case NC_FLOAT: return (double)NC_FILL_FLOAT;
+  case NC_DOUBLE: return NC_FILL_DOUBLE;
+  default: return NAN;
+  }
+}
+
+/* Reads at most `most` numbers of an attribute, rounded as the values of the variable are; *count is 0 if
+ * there is none. */
+static Status store_get_numbers(StoreFile *file, const Variable *variable, const char *name, size_t most,
+                                size_t *count, double *out) {
   nc_type type;
-  size_t length, elements = 1;
-  if (!is_real(variable->type)) return STATUS_OK;
-  if (nc_inq_att(file->ncid, variable->id, "_FillValue", &type, &length) == NC_NOERR &&
-      (length != 1 || type != variable->type))
-    return status_set(STATUS_INPUT,
-                      "%s: the _FillValue of '%s' is not a single number of the variable's type", file->path,
-                      name);
-  void *fill = variable->type == NC_DOUBLE ? (void *)&as_double : &as_float;
-  int code = nc_inq_var_fill(file->ncid, variable->id, NULL, fill);
-  TRY(store_check(file, code, "read the missing value of '%s'", name));
-  if (variable->type == NC_FLOAT) as_double = (double)as_float;
+  *count = 0;
+  if (nc_inq_att(file->ncid, variable->id, name, &type, count) != NC_NOERR) return STATUS_OK;
+  if ((!is_integer(type) && !is_real(type)) || *count < 1 || *count > most)
+    return status_set(STATUS_INPUT, "%s: the attribute %s of '%s' is not %s%zu number%s", file->path, name,
+                      variable->name, most > 1 ? "1 to " : "", most, most > 1 ? "s" : "");
+  TRY(store_check(file, nc_get_att_double(file->ncid, variable->id, name, out),
+                  "read the attribute %s of '%s'", name, variable->name));
+  for (size_t i = 0; i < *count; i++)
+    if (variable->type == NC_FLOAT && islessequal(fabs(out[i]), (double)FLT_MAX))
+      out[i] = (double)(float)out[i];
+  return STATUS_OK;
+}
+
+/* Finds which values are missing ("NetCDF Users Guide", Attribute Conventions; CF-1.10, section 2.5.1). */
+static Status store_find_missing(StoreFile *file, const Variable *variable, Missing *out) {
+  double range[2];
+  size_t count;
+  *out = (Missing){.low = -INFINITY, .high = INFINITY};
+  TRY(store_get_numbers(file, variable, "_FillValue", 1, &out->marks, out->mark));
+  if (out->marks == 0) out->mark[out->marks++] = store_default_fill(variable->type);
+  TRY(store_get_numbers(file, variable, "missing_value", 7, &count, out->mark + out->marks));
+  out->marks += count;
+  TRY(store_get_numbers(file, variable, "valid_range", 2, &count, range));
+  if (count == 1)
+    return status_set(STATUS_INPUT, "%s: the attribute valid_range of '%s' is one number instead of two",
+                      file->path, variable->name);
+  if (count == 2) out->low = range[0], out->high = range[1];
+  TRY(store_get_numbers(file, variable, "valid_min", 1, &count, range));
+  if (count == 1) out->low = fmax(out->low, range[0]);
+  TRY(store_get_numbers(file, variable, "valid_max", 1, &count, range));
+  if (count == 1) out->high = fmin(out->high, range[0]);
+  return STATUS_OK;
+}
+
+static bool store_is_missing(const Missing *missing, double value) {
+  bool found = isless(value, missing->low) || isgreater(value, missing->high); /* quiet for NaN */
+  for (size_t i = 0; i < missing->marks; i++) found = found || value == missing->mark[i];
+  return found;
+}
+
+/* Replaces by NaN those of values[count[rank]] that are missing. Refuses them where the caller reads
+ * integers. */
+static Status store_mark_missing(StoreFile *file, const Variable *variable, StoreType type,
+                                 const size_t *count, void *values) {
+  Missing missing;
+  size_t elements = 1;
+  TRY(store_find_missing(file, variable, &missing));
   for (int axis = 0; axis < variable->rank; axis++) elements *= count[axis];
-  for (size_t i = 0; i < elements; i++)
-    if (values[i] == as_double) values[i] = NAN;
+  for (size_t i = 0; i < elements; i++) {
+    const double value = type == STORE_DOUBLE  ? ((double *)values)[i]
+                         : type == STORE_FLOAT ? (double)((float *)values)[i]
+                         : type == STORE_BYTE  ? ((signed char *)values)[i]
+                                               : (double)((int64_t *)values)[i];
+    if (!store_is_missing(&missing, value)) continue;
+    if (type == STORE_DOUBLE)
+      ((double *)values)[i] = NAN;
+    else if (type == STORE_FLOAT)
+      ((float *)values)[i] = NAN;
+    else
+      return status_set(STATUS_INPUT,
+                        "%s: the variable '%s' has the value %g, which its attributes mark as missing",
+                        file->path, variable->name, value);
+  }
   return STATUS_OK;
 }
 
 Status store_get_part(StoreFile *file, const char *name, StoreType type, const size_t *start,
                       const size_t *count, void *out) {
   static const size_t origin[NC_MAX_VAR_DIMS];
+  static const char *const packing[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
   Variable variable;
   fenv_t environment;
   int code;
@@ -189,10 +261,10 @@ Status store_get_part(StoreFile *file, const char *name, StoreType type, const s
   if (!is_integer(variable.type) && (integer_only || !is_real(variable.type)))
     return status_set(STATUS_INPUT, "%s: the variable '%s' does not hold %s", file->path, name,
                       integer_only ? "integers" : "numbers");
-  if (has_attribute(file, variable.id, "scale_factor") || has_attribute(file, variable.id, "add_offset"))
-    return status_set(STATUS_INPUT,
-                      "%s: the variable '%s' is packed (scale_factor or add_offset); store it unpacked",
-                      file->path, name);
+  for (int i = 0; packing[i]; i++)
+    if (has_attribute(file, variable.id, packing[i]))
+      return status_set(STATUS_INPUT, "%s: the variable '%s' is packed (attribute %s); store it unpacked",
+                        file->path, name, packing[i]);
   if (!start) start = origin, count = variable.lengths;
   feholdexcept(&environment); /* a value that does not fit is reported, not trapped */
   errno = 0;
@@ -204,7 +276,7 @@ Status store_get_part(StoreFile *file, const char *name, StoreType type, const s
   }
   fesetenv(&environment);
   TRY(store_check(file, code, "read the variable '%s'", name));
-  return type == STORE_DOUBLE ? store_mark_missing(file, name, &variable, count, out) : STATUS_OK;
+  return store_mark_missing(file, &variable, type, count, out);
 }
 
 Status store_get_doubles(StoreFile *file, const char *name, double *out) {
