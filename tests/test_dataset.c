@@ -1,4 +1,5 @@
 /* Samples and histories that users bring, as CSV and NetCDF. */
+#include "bytes.h"
 #include "core/status.h"
 #include "harness.h"
 #include "io/io_dataset.h"
@@ -11,10 +12,9 @@
 static Arena parsed; /* tables */
 
 static Status parse_bytes(const char *text, size_t size, CsvForm form, Table *table) {
-  FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
-  Status status = io_dataset_csv_parse(&parsed, stream, "it.csv", form, table);
-  fclose(stream);
-  return status;
+  SCOPED(GzipFile, file, gzip_close);
+  TRY(bytes_open(size, text, &file));
+  return io_dataset_csv_parse(&parsed, &file, form, table);
 }
 
 static Status parse(const char *text, CsvForm form, Table *table) {
@@ -74,20 +74,30 @@ static void test_numbers_are_rounded_correctly(void) {
     if (table.values) CU_ASSERT_EQUAL(memcmp(table.values, &expected, sizeof expected), 0);
     arena_free(&parsed);
   }
+  enum { FILES = 200, NUMBERS = 1000, LONGEST = 64 };
+  static char text[NUMBERS][LONGEST];
+  char *lines = malloc(NUMBERS * (LONGEST + 1));
   uint64_t state = 1;
   int wrong = 0;
-  for (int i = 0; i < 200000; i++) {
-    state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
-    char text[64];
-    snprintf(text, sizeof text, "%s%lu.%0*lue%d", i % 2 ? "-" : "", (unsigned long)(state >> 60), 1 + i % 17,
-             (unsigned long)(state >> 12) % 10000000000000000u, (int)(state >> 32) % 30);
-    double expected = strtod(text, NULL);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
+  for (int file = 0; file < FILES; file++) {
+    size_t length = 0;
+    for (int i = 0; i < NUMBERS; i++) {
+      state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
+      snprintf(text[i], LONGEST, "%s%lu.%0*lue%d", i % 2 ? "-" : "", (unsigned long)(state >> 60), 1 + i % 17,
+               (unsigned long)(state >> 12) % 10000000000000000u, (int)(state >> 32) % 30);
+      length += (size_t)sprintf(lines + length, "%s\n", text[i]);
+    }
     Table table;
-    if (parse(text, CSV_NO_HEADER, &table) != STATUS_OK ||
-        memcmp(table.values, &expected, sizeof expected) != 0)
-      wrong++;
+    CHECK_OK(parse(lines, CSV_NO_HEADER, &table));
+    for (int i = 0; i < NUMBERS && table.rows == NUMBERS; i++) {
+      const double expected = strtod(text[i], NULL);
+      wrong += memcmp(&table.values[i], &expected, sizeof expected) != 0;
+    }
+    CU_ASSERT_EQUAL(table.rows, NUMBERS);
     arena_free(&parsed);
   }
+  free(lines);
   CU_ASSERT_EQUAL(wrong, 0);
 }
 
@@ -255,11 +265,10 @@ static void test_corpus(void) {
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
     const CsvForm forms[] = {CSV_NO_HEADER, CSV_X_Y_HEADER, CSV_EVENT_HEADER};
     for (int form = 0; form < 3; form++) {
-      FILE *stream = fopen(path, "rb");
-      CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+      SCOPED(GzipFile, file, gzip_close);
+      CHECK_OK(gzip_open(path, &file));
       Table table;
-      Status status = io_dataset_csv_parse(&parsed, stream, path, forms[form], &table);
-      fclose(stream);
+      Status status = io_dataset_csv_parse(&parsed, &file, forms[form], &table);
       CU_ASSERT_TRUE(status == STATUS_OK || status == STATUS_INPUT);
       if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));
       for (int i = 0; status == STATUS_OK && i < table.rows * table.columns; i++)

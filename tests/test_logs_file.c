@@ -1,4 +1,5 @@
 /* Files of logs of past tasks: texts by RFC 4180, every refusal with its place, NetCDF, and many names. */
+#include "bytes.h"
 #include "harness.h"
 
 #include "io/io_logs.h"
@@ -33,11 +34,10 @@ static Status take(void *context, int task, const double *x, double y) {
 
 static Status parse_bytes(const char *text, size_t size, Rows *rows) {
   const LogsSink sink = {.context = rows, .begin = begin, .row = take};
-  FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
+  SCOPED(GzipFile, file, gzip_close);
   *rows = (Rows){0};
-  const Status status = io_logs_read_stream(stream, "it.csv", (double)size, &sink);
-  fclose(stream);
-  return status;
+  TRY(bytes_open(size, text, &file));
+  return io_logs_read_csv(&file, &sink);
 }
 
 static Status parse(const char *text, Rows *rows) { return parse_bytes(text, strlen(text), rows); }
@@ -50,13 +50,15 @@ static void test_tasks(void) {
                  "\"b, \"\"c\"\"\nd\",4,5,6\r\n"
                  "\"a\",7,8,9\r\n"
                  " a, 1 ,2,3\r\n"
+                 "\"a \",1,2,3\r\n"
+                 "a\t,1,2,3\r\n"
                  "M\xc3\xbcller,0,0,-1e-3\r\n\r\n",
                  &rows));
-  const int task[] = {0, 1, 0, 2, 3};
-  const double y[] = {3, 6, 9, 3, -1e-3};
-  CU_ASSERT_EQUAL_FATAL(rows.rows, 5);
+  const int task[] = {0, 1, 0, 0, 0, 0, 2};
+  const double y[] = {3, 6, 9, 3, 3, 3, -1e-3};
+  CU_ASSERT_EQUAL_FATAL(rows.rows, 7);
   CU_ASSERT_EQUAL(rows.d, 2);
-  for (int r = 0; r < 5; r++) {
+  for (int r = 0; r < 7; r++) {
     CU_ASSERT_EQUAL(rows.task[r], task[r]);
     CHECK_NEAR(rows.y[r], y[r], 0);
   }
@@ -171,10 +173,10 @@ static void test_names(void) {
   fputs("task,x1,y\n", stream);
   for (int i = 0; i < 2 * COUNT; i++) fprintf(stream, "name %d,%d,%d\n", i % COUNT, i % COUNT, i % COUNT);
   fclose(stream);
-  stream = fmemopen(text, size, "rb");
-  CHECK_OK(io_logs_read_stream(stream, "it.csv", (double)size, &sink));
+  SCOPED(GzipFile, file, gzip_close);
+  CHECK_OK(bytes_open(size, text, &file));
+  CHECK_OK(io_logs_read_csv(&file, &sink));
   CU_ASSERT_EQUAL(right, 2 * COUNT);
-  fclose(stream);
   free(text);
 }
 
@@ -199,10 +201,9 @@ static void test_corpus(void) {
     const LogsSink sink = {.context = &rows, .begin = ignore, .row = count};
     if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    FILE *stream = fopen(path, "rb");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
-    const Status status = io_logs_read_stream(stream, path, 0, &sink);
-    fclose(stream);
+    SCOPED(GzipFile, file, gzip_close);
+    CHECK_OK(gzip_open(path, &file));
+    const Status status = io_logs_read_csv(&file, &sink);
     CU_ASSERT_TRUE(status == STATUS_OK ? rows > 0 : status == STATUS_INPUT);
     if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));
   }

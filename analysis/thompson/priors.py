@@ -277,7 +277,7 @@ def _warn_of_few(tasks, components):
 
 def _write_theta(theta, folder):
     path = os.path.join(folder, "theta.csv")
-    np.savetxt(path, theta, delimiter=",", fmt="%.17g")
+    np.savetxt(path, theta, delimiter=",", fmt="%.16e")  # a whole number must not look like an index
     return path
 
 

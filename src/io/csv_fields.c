@@ -1,17 +1,18 @@
 #include "io/csv_fields.h"
 
-#include <errno.h>
+#include "io/input.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Returns whether there is a byte left, after reading more of the stream if necessary. */
+/* Returns whether there is a byte left, after reading more of the file if necessary. */
 static bool csv_refill_buffer(CsvReader *reader) {
   if (reader->position < reader->filled) return true;
-  reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
   reader->position = 0;
-  return reader->filled > 0;
+  reader->failed = gzip_read(reader->file, reader->buffer, CSV_BUFFER_SIZE, &reader->filled);
+  return reader->failed == STATUS_OK && reader->filled > 0;
 }
 
 static bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -51,8 +52,7 @@ Status csv_read_field(CsvReader *reader) {
     memcpy(reader->field + length, from, (size_t)(to - from));
     length += (size_t)(to - from);
   }
-  if (ferror(reader->stream))
-    return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
+  TRY(reader->failed);
   while (length > 0 && is_blank(reader->field[length - 1])) length--;
   reader->field[length] = '\0';
   reader->length = length;
@@ -86,12 +86,15 @@ Status csv_number(const CsvReader *reader, double *value) {
                          DATASET_MOST);
 }
 
-void csv_begin(FILE *stream, const char *name, CsvReader *reader) {
-  reader->stream = stream;
-  reader->name = name;
+Status csv_begin(GzipFile *file, CsvReader *reader) {
+  reader->file = file;
   reader->end = CSV_END_LINE;
-  reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
+  csv_refill_buffer(reader);
+  TRY(reader->failed);
+  const char *kind = input_kind(reader->filled, reader->buffer);
+  if (kind) return status_set(STATUS_INPUT, "%s: this is %s; CSV files are text in UTF-8", file->path, kind);
   if (reader->filled >= 3 && memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0) reader->position = 3;
+  return STATUS_OK;
 }
 
 /* ---- texts */
@@ -119,25 +122,17 @@ static Status csv_read_quoted(CsvReader *reader, long *lines) {
     *lines += c == '\n';
     TRY(csv_append_byte(reader, c));
   }
+  TRY(reader->failed);
   return CSV_FIELD_ERROR(reader, "a quoted text has no closing quote");
 }
 
-/* Returns the length in bytes of the UTF-8 sequence that text[left] begins with; 0 if it is not valid
- * (Unicode, Table 3-7). */
-static size_t utf8_character_length(const unsigned char *text, size_t left) {
-  const unsigned first = text[0], second = left > 1 ? text[1] : 0;
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  const unsigned low = first == 0xe0   ? 0xa0
-                       : first == 0xf0 ? 0x90
-                                       : 0x80,
-                 high = first == 0xed   ? 0x9f
-                        : first == 0xf4 ? 0x8f
-                                        : 0xbf;
-  if (first < 0xc2 || first > 0xf4 || left < length || second < low || second > high) return 0;
-  for (size_t i = 2; i < length; i++)
-    if ((text[i] & 0xc0) != 0x80) return 0;
-  return length;
+/* Removes the blanks around the current field. */
+static void csv_strip_blanks(CsvReader *reader) {
+  size_t first = 0;
+  while (reader->length > 0 && is_blank(reader->field[reader->length - 1])) reader->length--;
+  while (first < reader->length && is_blank(reader->field[first])) first++;
+  reader->length -= first;
+  memmove(reader->field, reader->field + first, reader->length);
 }
 
 Status csv_read_text(CsvReader *reader) {
@@ -154,12 +149,12 @@ Status csv_read_text(CsvReader *reader) {
                                "a quote inside a text; put the whole text in quotes, and double the quote");
       TRY(csv_append_byte(reader, c));
     }
-    while (reader->length > 0 && reader->field[reader->length - 1] == '\r') reader->length--;
   }
+  csv_strip_blanks(reader);
   reader->field[reader->length] = '\0';
   const unsigned char *text = (const unsigned char *)reader->field;
   for (size_t i = 0, step; i < reader->length; i += step) {
-    step = utf8_character_length(text + i, reader->length - i);
+    step = input_utf8_length(reader->length - i, text + i);
     if (step == 0)
       return CSV_FIELD_ERROR(reader, "byte %zu of the text, 0x%02x, is not UTF-8", i + 1, text[i]);
   }
@@ -168,8 +163,7 @@ Status csv_read_text(CsvReader *reader) {
     return CSV_FIELD_ERROR(reader, "a quoted text continues after its closing quote");
   reader->end = c < 0 ? CSV_END_FILE : c == ',' ? CSV_END_COMMA : CSV_END_LINE;
   reader->position += c >= 0;
-  if (ferror(reader->stream))
-    return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
+  TRY(reader->failed);
   reader->line += lines;
   return STATUS_OK;
 }
@@ -184,7 +178,7 @@ Status csv_read_header(CsvReader *reader, const char *first, const char *const *
   for (int i = 0; last[i]; i++)
     length += (size_t)snprintf(form + length, sizeof form - length, ",%s", last[i]);
   for (reader->line = reader->column = 1;; reader->column++) {
-    TRY(first ? csv_read_text(reader) : csv_read_field(reader));
+    TRY(csv_read_text(reader));
     const bool at_end = reader->end != CSV_END_COMMA;
     if (reader->column == 1 && at_end && reader->length == 0)
       return CSV_FIELD_ERROR(reader, "there is no header; it must read %s", form);
@@ -215,6 +209,6 @@ Status csv_read_header(CsvReader *reader, const char *first, const char *const *
 Status csv_check_blank(CsvReader *reader, bool blank) {
   if (blank && reader->blank_line == 0) reader->blank_line = reader->line;
   if (blank || reader->blank_line == 0) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s, line %ld is blank, but more lines follow", reader->name,
+  return status_set(STATUS_INPUT, "%s, line %ld is blank, but more lines follow", reader->file->path,
                     reader->blank_line);
 }

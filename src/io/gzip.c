@@ -5,14 +5,18 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 enum { BUFFER_SIZE = 1 << 17 };
 
 Status gzip_open(const char *path, GzipFile *out) {
   int fd;
+  struct stat info;
   *out = (GzipFile){.path = path};
   TRY(input_open(path, &fd));
+  if (fstat(fd, &info) == 0) out->size = (double)info.st_size;
   out->stream = gzdopen(fd, "rb");
   if (!out->stream) close(fd);
   if (out->stream && gzbuffer(out->stream, BUFFER_SIZE) == 0) return STATUS_OK;
@@ -57,6 +61,8 @@ Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length) {
   if (got && line[*length - 1] == '\n') return STATUS_OK;
   return gzip_read_status(file);
 }
+
+double gzip_done(const GzipFile *file) { return (double)gzoffset(file->stream); }
 
 void gzip_close(GzipFile *file) {
   if (file->stream) gzclose(file->stream);

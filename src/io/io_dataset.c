@@ -1,10 +1,11 @@
 #include "io/io_dataset.h"
 
 #include "io/csv_fields.h"
-#include "io/input.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,18 +16,102 @@ static const char *const last_columns[][4] = {[CSV_X_Y_HEADER] = {"y"},
                                               [CSV_X_CLASS_HEADER] = {"class"},
                                               [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
 
+/* How the values of a table are written. */
+typedef struct {
+  bool line, column; /* line 1, column 1: all of digits alone */
+  bool whole; /* the others: all whole numbers */
+} Written;
+
+/* Notes how the current field is written. */
+static void io_dataset_note_writing(const CsvReader *reader, bool first_line, Written *written) {
+  const bool digits = strspn(reader->field, "0123456789") == reader->length;
+  if (first_line) written->line &= digits;
+  if (reader->column == 1) written->column &= digits;
+  if (!first_line && reader->column > 1)
+    written->whole &= strspn(reader->field, "+-0123456789") == reader->length;
+}
+
+/* Returns whether x[n], whose entries are `stride` apart, are k, k + 1, k + 2, ... */
+static bool io_dataset_counts(int n, size_t stride, const double *x) {
+  int i = 1;
+  while (i < n && x[(size_t)i * stride] == x[0] + i) i++;
+  return i == n;
+}
+
+static int compare_values(const void *a, const void *b) {
+  const double first = *(const double *)a, second = *(const double *)b;
+  return (first > second) - (first < second);
+}
+
+/* Finds whether column 1, which has only whole numbers, is the index of a data frame: it counts the lines, or
+ * it tells many of them apart while the other columns have other numbers. */
+static Status io_dataset_is_index(const Table *table, bool whole, bool *out) {
+  enum { COUNTED = 3, SHUFFLED = 10 };
+  SCRATCH_ARENA(scratch);
+  const int rows = table->rows, columns = table->columns;
+  double *sorted;
+  *out = columns > 1 && rows >= COUNTED && io_dataset_counts(rows, (size_t)columns, table->values);
+  if (*out || columns == 1 || rows < SHUFFLED || whole) return STATUS_OK;
+  ALLOCATE(&scratch, sorted, rows);
+  for (int i = 0; i < rows; i++) sorted[i] = table->values[(size_t)i * (size_t)columns];
+  qsort(sorted, (size_t)rows, sizeof *sorted, compare_values);
+  *out = true;
+  for (int i = 1; i < rows; i++) *out = *out && sorted[i] != sorted[i - 1];
+  return STATUS_OK;
+}
+
+/* Refuses a table without a header whose first line or column is the header or the index of a data frame. */
+static Status io_dataset_check_frame(const char *path, const Table *table, const Written *written) {
+  const double first = table->values[0];
+  const bool counted = written->line && io_dataset_counts(table->columns, 1, table->values);
+  const bool from_0 = first == 0 && (table->columns > 1 || !written->column),
+             from_1 = first == 1 && table->columns > 1 && !written->whole;
+  const char *line = table->columns == 1 ? "0" : from_0 ? "0,1,..." : "1,2,...";
+  bool index = false;
+  if (counted && (from_0 || from_1))
+    return status_set(STATUS_INPUT,
+                      "%s, line 1 reads %s: this is the header of a data frame, which would be taken for a "
+                      "sample; leave it out (pandas: header=False) or, if it is a sample, write it with "
+                      "decimal points",
+                      path, line);
+  if (written->column) TRY(io_dataset_is_index(table, written->whole, &index));
+  if (!index) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "%s: column 1 has the whole numbers %.0f, %.0f, %.0f, ..., each once: this is the index of a "
+      "data frame, which would be taken for a dimension; leave it out (pandas: index=False) or, if "
+      "it is a dimension, write it with decimal points",
+      path, first, table->values[table->columns], table->values[2 * table->columns]);
+}
+
+/* Reports a field of line 1 that is not a number. */
+static Status io_dataset_refuse_header(const CsvReader *reader, Status status) {
+  char sentence[512];
+  const char first = reader->field[0];
+  if (first != '\0' && first != '"' && !isalpha((unsigned char)first)) return status;
+  snprintf(sentence, sizeof sentence, "%s", status_message());
+  return status_set(status,
+                    "%s; a file of samples has neither a header nor an index (pandas: header=False, "
+                    "index=False)",
+                    sentence);
+}
+
 /* Appends one line of numbers, none if it is blank, to the *count values of the table. table->columns is the
  * number per line, or 0 if this first line sets it. */
-static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *table, size_t *count) {
+static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *table, size_t *count,
+                                      Written *written) {
   int *columns = &table->columns;
+  const bool first_line = *columns == 0;
   for (reader->column = 1;; reader->column++) {
     TRY(csv_read_field(reader));
     bool last = reader->end != CSV_END_COMMA;
     if (reader->column == 1 && last && reader->length == 0) return STATUS_OK;
     GROW(memory, table->values, *count);
-    TRY(csv_number(reader, &table->values[(*count)++]));
+    const Status status = csv_number(reader, &table->values[(*count)++]);
+    if (status != STATUS_OK) return first_line ? io_dataset_refuse_header(reader, status) : status;
+    io_dataset_note_writing(reader, first_line, written);
     if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
-      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d in line 1", reader->name,
+      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d in line 1", reader->file->path,
                         reader->line, last ? "fewer" : "more", *columns);
     if (last) break;
     if (reader->column == INT_MAX) return CSV_FIELD_ERROR(reader, "too many columns");
@@ -35,35 +120,37 @@ static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *t
   return STATUS_OK;
 }
 
-Status io_dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table) {
+Status io_dataset_csv_parse(Arena *memory, GzipFile *file, CsvForm form, Table *table) {
   SCRATCH_ARENA(scratch);
   SCOPED(fenv_t, environment, csv_trap_again);
   feholdexcept(&environment);
   CsvReader *reader;
+  Written written = {true, true, true};
   size_t count = 0;
   *table = (Table){0};
   ALLOCATE(&scratch, reader, 1);
-  csv_begin(stream, name, reader);
+  TRY(csv_begin(file, reader));
   if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
   while (reader->end != CSV_END_FILE) {
     const size_t before = count;
     reader->line++;
-    TRY(io_dataset_read_csv_row(memory, reader, table, &count));
+    TRY(io_dataset_read_csv_row(memory, reader, table, &count, &written));
     const bool blank = count == before;
     TRY(csv_check_blank(reader, blank));
     if (blank) continue;
     if (table->rows == INT_MAX)
-      return status_set(STATUS_INPUT, "%s has more than %d lines", reader->name, INT_MAX);
+      return status_set(STATUS_INPUT, "%s has more than %d lines", reader->file->path, INT_MAX);
     table->rows++;
   }
-  if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);
-  return STATUS_OK;
+  if (form != CSV_NO_HEADER) return STATUS_OK;
+  if (table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->file->path);
+  return io_dataset_check_frame(file->path, table, &written);
 }
 
 static Status io_dataset_read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {
-  SCOPED(FILE *, stream, input_close);
-  TRY(input_stream(path, &stream));
-  return io_dataset_csv_parse(memory, stream, path, form, table);
+  SCOPED(GzipFile, file, gzip_close);
+  TRY(gzip_open(path, &file));
+  return io_dataset_csv_parse(memory, &file, form, table);
 }
 
 /* ---- NetCDF */

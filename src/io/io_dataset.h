@@ -3,9 +3,8 @@
 #pragma once
 
 #include "core/arena.h"
+#include "io/gzip.h"
 #include "io/store.h"
-
-#include <stdio.h>
 
 /* n samples of theta in R^d, sample last: theta[d, n]. */
 typedef struct {
@@ -16,7 +15,8 @@ typedef struct {
 
 /* Reads NetCDF `theta(sample, dim)`, or CSV without a header, one sample per line. Values that are not finite
  * or too large (DATASET_MOST), ragged rows and empty files are STATUS_INPUT with the line (CSV) or the
- * element. Checks the spread too (io_dataset_check_spread). */
+ * element; so is a CSV file with the header or the index of a data frame, which has numbers too. Checks the
+ * spread (io_dataset_check_spread). Here and below, CSV files may be compressed with gzip. */
 Status io_dataset_read_samples(Arena *memory, const char *path, Samples *out);
 /* Checks the spread: a coordinate that varies, but too little for its variance to be distinguished from zero,
  * is STATUS_INPUT. The message counts samples from 1, like lines. */
@@ -81,8 +81,8 @@ typedef enum {
   CSV_EVENT_HEADER /* the same with x1,...,xd,arm,reward,propensity */
 } CsvForm;
 
-/* Reads a stream to its end; messages call it `name`. Fields are finite decimal numbers separated by commas,
+/* Reads an open file to its end. Fields are finite decimal numbers separated by commas,
  * with blanks around them ignored. Lines end with LF or CR LF and may have any length; blank lines may only
  * come at the end. Values are at most DATASET_MOST in magnitude. Everything else is STATUS_INPUT with line
  * and column. */
-Status io_dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table);
+Status io_dataset_csv_parse(Arena *memory, GzipFile *file, CsvForm form, Table *table);

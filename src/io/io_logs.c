@@ -2,13 +2,11 @@
 
 #include "core/arena.h"
 #include "io/csv_fields.h"
-#include "io/input.h"
 #include "io/store.h"
 
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- names: numbered 0, 1, .. in order of first appearance; a name may be any sequence of bytes */
 
@@ -109,19 +107,19 @@ static Status io_logs_read_row(LogsReader *reader) {
   TRY(names_number(reader->names, csv->field, csv->length, &task));
   for (csv->column = 2; csv->column <= columns; csv->column++) {
     if (csv->end != CSV_END_COMMA)
-      return status_set(STATUS_INPUT, "%s, line %ld: %ld values, but the header has %d", csv->name, line,
-                        csv->column - 1, columns);
+      return status_set(STATUS_INPUT, "%s, line %ld: %ld values, but the header has %d", csv->file->path,
+                        line, csv->column - 1, columns);
     TRY(csv_read_field(csv));
     TRY(csv_number(csv, csv->column < columns ? &reader->x[csv->column - 2] : &y));
   }
   if (csv->end == CSV_END_COMMA)
-    return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d in the header", csv->name, line,
-                      columns);
+    return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d in the header", csv->file->path,
+                      line, columns);
   const Status status = reader->sink->row(reader->sink->context, task, reader->x, y);
-  return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, line) : status;
+  return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->file->path, line) : status;
 }
 
-Status io_logs_read_stream(FILE *stream, const char *name, double size, const LogsSink *sink) {
+Status io_logs_read_csv(GzipFile *file, const LogsSink *sink) {
   enum {
     MOST = 10000 /* dimensions */,
     REPORTED = 1 << 14 /* rows from one report of progress to the next */
@@ -136,7 +134,7 @@ Status io_logs_read_stream(FILE *stream, const char *name, double size, const Lo
   reader->sink = sink;
   reader->names = &names;
   CsvReader *csv = &reader->csv;
-  csv_begin(stream, name, csv);
+  TRY(csv_begin(file, csv));
   TRY(csv_read_header(csv, "task", (const char *[]){"y", NULL}, MOST, &reader->columns));
   ALLOCATE(&scratch, reader->x, reader->columns - 2);
   TRY(sink->begin(sink->context, reader->columns - 2));
@@ -148,10 +146,10 @@ Status io_logs_read_stream(FILE *stream, const char *name, double size, const Lo
     TRY(csv_check_blank(csv, blank));
     if (blank) continue;
     TRY(io_logs_read_row(reader));
-    const long at = ++rows % REPORTED == 0 && sink->progress ? ftell(stream) : -1;
-    if (at >= 0) sink->progress((double)at, size);
+    if (++rows % REPORTED == 0 && sink->progress) sink->progress(gzip_done(file), file->size);
   }
-  return rows > 0 ? STATUS_OK : status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
+  return rows > 0 ? STATUS_OK
+                  : status_set(STATUS_INPUT, "%s has a header, but no observations", csv->file->path);
 }
 
 /* ---- NetCDF, in blocks of ROWS rows */
@@ -208,10 +206,8 @@ static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
 }
 
 Status io_logs_read(const char *path, const LogsSink *sink) {
-  SCOPED(FILE *, stream, input_close);
-  struct stat info;
+  SCOPED(GzipFile, file, gzip_close);
   if (store_is_netcdf(path)) return io_logs_read_netcdf(path, sink);
-  TRY(input_stream(path, &stream));
-  return io_logs_read_stream(stream, path, fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0,
-                             sink);
+  TRY(gzip_open(path, &file));
+  return io_logs_read_csv(&file, sink);
 }

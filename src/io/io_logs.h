@@ -2,9 +2,7 @@
  * dim), y(observation). They are read in one pass, and only the names of the tasks are kept. */
 #pragma once
 
-#include "core/status.h"
-
-#include <stdio.h>
+#include "io/gzip.h"
 
 /* The receiver of the observations. Tasks are numbered 0, 1, .. in the order in which they first appear. */
 typedef struct {
@@ -23,6 +21,5 @@ typedef struct {
  * UTF-8, and files without observations. In CSV any text can name a task, by RFC 4180; in NetCDF an integer
  * does. */
 Status io_logs_read(const char *path, const LogsSink *sink);
-/* Reads only CSV, from a stream to its end; messages call it `name`, and `size` is the size of the file in
- * bytes, for reports of progress. */
-Status io_logs_read_stream(FILE *stream, const char *name, double size, const LogsSink *sink);
+/* Reads only CSV, from an open file to its end. */
+Status io_logs_read_csv(GzipFile *file, const LogsSink *sink);

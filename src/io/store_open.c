@@ -269,6 +269,14 @@ static uint64_t hdf5_end(FILE *stream) {
 
 /* ---- opening */
 
+static Status store_refuse_format(const char *path, FILE *stream) {
+  char head[8];
+  rewind(stream);
+  const char *kind = input_kind(fread(head, 1, sizeof head, stream), head);
+  return status_set(STATUS_INPUT, "%s is not a NetCDF file%s%s", path, kind ? ", but " : "",
+                    kind ? kind : "");
+}
+
 /* Finds the size and the format of a file, and checks that it is complete, as far as that is visible without
  * the library. A file that may be a user's (not `own`) need not be sealed. */
 static Status check_whole(StoreFile *file, bool own) {
@@ -281,7 +289,7 @@ static Status check_whole(StoreFile *file, bool own) {
   const Magic magic = magic_of(stream);
   if (fstat(fileno(stream), &info) != 0 || ferror(stream))
     return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-  if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
+  if (magic == MAGIC_OTHER) return store_refuse_format(path, stream);
   file->size = (uint64_t)info.st_size;
   file->classic = magic == MAGIC_CLASSIC;
   TRY(store_seal_verify(path, stream, file->size, &sealed));

@@ -4,6 +4,7 @@
  * must come back bit for bit when it is printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
+#include "bytes.h"
 #include "core/status.h"
 #include "io/io_dataset.h"
 
@@ -17,10 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static Arena parsed; /* tables */
 
 static Status parse(const void *text, size_t size, CsvForm form, Table *table) {
-  FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
-  if (!stream) abort();
-  Status status = io_dataset_csv_parse(&parsed, stream, "input", form, table);
-  fclose(stream);
+  GzipFile file;
+  if (bytes_open(size, text, &file) != STATUS_OK) abort();
+  const Status status = io_dataset_csv_parse(&parsed, &file, form, table);
+  gzip_close(&file);
   return status;
 }
 
@@ -35,7 +36,7 @@ static size_t print(const Table *table, CsvForm form, char **text) {
   if (form == CSV_EVENT_HEADER) fprintf(stream, "arm,reward,propensity\n");
   for (int i = 0; i < table->rows; i++)
     for (int j = 0; j < table->columns; j++)
-      fprintf(stream, "%.17g%s", table->values[(size_t)i * (size_t)table->columns + (size_t)j],
+      fprintf(stream, "%.16e%s", table->values[(size_t)i * (size_t)table->columns + (size_t)j],
               j + 1 < table->columns ? "," : "\n");
   fclose(stream);
   return size;

@@ -1,39 +1,18 @@
 /* Reads a study: the text of a file; the file and each --set as layers over the table of keys, from which
  * policies, values and settings follow. */
 #include "io/config/config_internal.h"
+#include "io/input.h"
 #include "io/store.h"
 
 #include <string.h>
 
 /* ---- the text: UTF-8 without NUL, of bounded size */
 
-enum { LETTER = -1 /* any byte but zero */ };
-
-/* Encodings, known by the byte order mark or by the zeros around the first characters (YAML 1.2.2, section
- * 5.2). */
-static const struct {
-  const char *name;
-  int length, head[4];
-} encodings[] = {{"UTF-32 (big endian)", 4, {0, 0, 0xFE, 0xFF}},
-                 {"UTF-32 (little endian)", 4, {0xFF, 0xFE, 0, 0}},
-                 {"UTF-32 (big endian)", 4, {0, 0, 0, LETTER}},
-                 {"UTF-32 (little endian)", 4, {LETTER, 0, 0, 0}},
-                 {"UTF-16 (big endian)", 2, {0xFE, 0xFF}},
-                 {"UTF-16 (little endian)", 2, {0xFF, 0xFE}},
-                 {"UTF-16 (big endian)", 4, {0, LETTER, 0, LETTER}},
-                 {"UTF-16 (little endian)", 4, {LETTER, 0, LETTER, 0}}};
-
-/* Checks that bytes[size] can be parsed: neither UTF-16 nor UTF-32, and without NUL. */
+/* Checks that bytes[size] can be parsed: of no other encoding or format, and without NUL. */
 static Status config_text_check(const char *source, size_t size, const char *bytes) {
   ConfigPlace place = {.source = source};
-  for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
-    bool begins = size >= (size_t)encodings[i].length;
-    for (int k = 0; k < encodings[i].length && begins; k++) {
-      const int byte = (unsigned char)bytes[k], head = encodings[i].head[k];
-      begins = head == LETTER ? byte != 0 : byte == head;
-    }
-    if (begins) return config_refuse(place, "this is %s; a study file is text in UTF-8", encodings[i].name);
-  }
+  const char *kind = input_kind(size, bytes);
+  if (kind) return config_refuse(place, "this is %s; a study file is text in UTF-8", kind);
   const size_t text = strnlen(bytes, size);
   if (text == size) return STATUS_OK;
   place.line = place.column = 1; /* columns are counted in characters */

@@ -2,6 +2,7 @@
 
 #include "core/rng.h"
 #include "io/gzip.h"
+#include "io/input.h"
 
 #include <fenv.h>
 #include <limits.h>
@@ -82,23 +83,40 @@ static Status ratings_next_line(Lines *lines, bool *end) {
                       LINE_SIZE);
   if (length > 0 && lines->line[length - 1] == '\r') length--;
   lines->line[length] = '\0';
-  if (lines->number == 1 && strncmp(lines->line, "PK\3\4", 4) == 0)
-    return status_set(STATUS_INPUT, "%s is a zip archive; unpack it and give the ratings file in it",
-                      lines->path);
+  const char *kind = lines->number == 1 ? input_kind(length, lines->line) : NULL;
+  if (kind) return status_set(STATUS_INPUT, "%s: this is %s; ratings are text in UTF-8", lines->path, kind);
   if (memchr(lines->line, '\0', length)) return LINE_ERROR(lines, "a zero byte; is this a ratings file?");
   if (lines->number == 1 && strncmp(lines->line, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
     memmove(lines->line, lines->line + 3, length - 2);
   return STATUS_OK;
 }
 
-/* Cuts the line into fields. */
+/* Removes in place the quotes of the field that begins at `from` with one; "" in it is a quote. Returns what
+ * follows it, or NULL if it has no closing quote. */
+static char *ratings_unquote(char *from) {
+  char *to = from, *c = from + 1;
+  for (; *c; c++) {
+    if (*c == '"' && *++c != '"') {
+      *to = '\0';
+      return c;
+    }
+    *to++ = *c;
+  }
+  return NULL;
+}
+
+/* Cuts the line into fields. Those of CSV may be quoted. */
 static Status ratings_split_line(Lines *lines) {
   const char *separator = lines->format->separator;
   char *from = lines->line, *next;
   lines->field_count = 0;
   for (; from; from = next) {
     if (lines->field_count == MOST_FIELDS) return LINE_ERROR(lines, "more than %d fields", MOST_FIELDS);
-    next = strstr(from, separator);
+    char *rest = lines->format->header && *from == '"' ? ratings_unquote(from) : from;
+    if (!rest || (rest != from && *rest && strncmp(rest, separator, strlen(separator)) != 0))
+      return LINE_ERROR(lines, "field %d %s its closing quote", lines->field_count + 1,
+                        rest ? "continues after" : "lacks");
+    next = strstr(rest, separator);
     if (next) {
       *next = '\0';
       next += strlen(separator);
