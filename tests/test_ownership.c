@@ -76,11 +76,18 @@ static void test_text_across_blocks(void) {
 
 static void test_output(void) {
   CHECK_OK(write_ours("output.nc"));
-  CHECK_OK(io_ownership_check_output(in_folder("output.nc")));
-  CHECK_OK(io_ownership_check_output(in_folder("new.nc")));
+  CHECK_OK(io_ownership_check_output(in_folder("output.nc"), NULL));
+  CHECK_OK(io_ownership_check_output(in_folder("new.nc"), NULL));
+  static const OwnershipKind own = {"studies", .has = "config"}, other = {"draws", .has = "sampler"},
+                             lacking = {"priors", .has = "config", .lacks = "config"};
+  CHECK_OK(io_ownership_check_output(in_folder("output.nc"), &own));
+  CHECK_OK(io_ownership_check_output(in_folder("new.nc"), &other));
+  CHECK_FAILS(io_ownership_check_output(in_folder("output.nc"), &other), STATUS_FILE,
+              "holds something other than draws");
+  CHECK_FAILS(io_ownership_check_output(in_folder("output.nc"), &lacking), STATUS_FILE, "other than priors");
   CHECK_OK(store_write_text(in_folder("output.nc"), "mine", true));
-  CHECK_FAILS(io_ownership_check_output(in_folder("output.nc")), STATUS_FILE, "did not write");
-  CHECK_FAILS(io_ownership_check_output(folder), STATUS_FILE, "not a regular file");
+  CHECK_FAILS(io_ownership_check_output(in_folder("output.nc"), NULL), STATUS_FILE, "did not write");
+  CHECK_FAILS(io_ownership_check_output(folder, NULL), STATUS_FILE, "not a regular file");
 }
 
 static void test_temporary_names(void) {

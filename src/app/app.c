@@ -151,8 +151,8 @@ void app_begin_parallel(void) {
   provenance_set_mpi(parallel_size(), library);
 }
 
-Status app_try_output(const char *path) {
-  return parallel_agree(parallel_rank() == 0 ? io_ownership_check_output(path) : STATUS_OK);
+Status app_try_output(const char *path, const OwnershipKind *kind) {
+  return parallel_agree(parallel_rank() == 0 ? io_ownership_check_output(path, kind) : STATUS_OK);
 }
 
 bool app_failed;

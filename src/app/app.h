@@ -3,6 +3,7 @@
  * ranks with the exit status. */
 #pragma once
 
+#include "io/ownership.h"
 #include "parallel/parallel.h"
 #include "study/study.h"
 
@@ -84,8 +85,9 @@ int app_label_width(const StudyFile *file);
 /* Starts MPI; from here on only rank 0 prints. */
 void app_begin_parallel(void);
 
-/* Refuses, on all ranks, an output file that rank 0 would be unable to write at the end. Collective. */
-Status app_try_output(const char *path);
+/* Refuses, on all ranks, an output file that rank 0 would be unable to write at the end, or that is of
+ * another kind. Collective. */
+Status app_try_output(const char *path, const OwnershipKind *kind);
 
 /* Ends MPI and returns `status`. Rank 0 prints its message first, because mpiexec kills all ranks as soon as
  * one has ended with an error. */

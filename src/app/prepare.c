@@ -319,13 +319,22 @@ static const struct {
   const ConfigKey *keys;
   Status (*prepare)(void);
 } sets[] = {
-    {"movielens", "files of ratings", prepare_movielens_keys, prepare_movielens},
-    {"mnist", "the four IDX files, in any order", prepare_mnist_keys, prepare_mnist},
+    {"movielens",
+     "files of ratings",
+     prepare_movielens_keys,
+     prepare_movielens,
+     {"an embedding of ratings", .has = "ratings_sha256"}},
+    {"mnist",
+     "the four IDX files, in any order",
+     prepare_mnist_keys,
+     prepare_mnist,
+     {"an embedding of digits", .has = "digits_sha256"}},
 };
 enum { SETS = sizeof sets / sizeof *sets };
 
 /* Takes the name of the data set, then the inputs. */
 static void prepare_take(struct argp_state *state, const char *text) {
+  OwnershipKind kind; /* of the output */
   if (arguments.set >= 0) {
     app_texts_add(state, &arguments.inputs, text);
     return;
@@ -361,7 +370,7 @@ static char *help_with_options(int key, const char *text, void *input) {
 static Status prepare_data_set(void) {
   SCRATCH_ARENA(scratch);
   Config *config;
-  TRY(io_ownership_check_output(arguments.output));
+  TRY(io_ownership_check_output(arguments.output, &sets[arguments.set].kind));
   TRY(config_options(&scratch, "--option", sets[arguments.set].keys, arguments.options.count,
                      arguments.options.texts, &config));
   values = config;

@@ -2,7 +2,6 @@
 #include "app/app.h"
 #include "core/linalg.h"
 #include "io/io_dataset.h"
-#include "io/ownership.h"
 #include "io/provenance.h"
 #include "metric/metrics.h"
 #include "model/prior/prior.h"
@@ -252,13 +251,14 @@ static Status app_sample_learn_guard(const Likelihood *likelihood, const Config 
 }
 
 static Status sample_posterior(void) {
+  static const OwnershipKind kind = {"draws", .has = "sampler", .lacks = "prior"};
   const SamplerOps *method;
   Likelihood likelihood = {.ops = likelihood_find(arguments.likelihood)};
   SCRATCH_ARENA(memory);
   Config *config;
   PriorFit fit;
   Prior prior;
-  TRY(io_ownership_check_output(arguments.output));
+  TRY(io_ownership_check_output(arguments.output, &kind));
   if (!likelihood.ops) {
     config_unknown_name(STATUS_INPUT, arguments.likelihood, "a likelihood", likelihood_name);
     return status_prefix(STATUS_INPUT, "--likelihood: ");

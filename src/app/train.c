@@ -265,11 +265,12 @@ static Status train_save_and_report(const Training *training) {
 }
 
 static Status train_prior(void) {
+  static const OwnershipKind kind = {"a prior", .has = "prior", .lacks = "saved"};
   SCRATCH_ARENA(memory);
   Training training = {
       .belief.likelihood = {.ops = arguments.likelihood ? arguments.likelihood : likelihood_find("gaussian"),
                             .noise = arguments.sigma > 0 ? arguments.sigma : 1}};
-  TRY(app_try_output(arguments.output));
+  TRY(app_try_output(arguments.output, &kind));
   TRY(parallel_agree((arguments.logs ? train_on_logs : train_on_samples)(&memory, &training)));
   return parallel_agree(parallel_rank() == 0 ? train_save_and_report(&training) : STATUS_OK);
 }

@@ -293,10 +293,11 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
 }
 
 static Status tune_study(void) {
+  static const OwnershipKind kind = {"a policy", .has = "yaml"}; /* no NetCDF file has this attribute */
   SCRATCH_ARENA(memory);
   SCOPED(Study, priors, study_destroy);
   SCOPED(Study, tasks, study_destroy);
-  if (arguments.output) TRY(app_try_output(arguments.output));
+  if (arguments.output) TRY(app_try_output(arguments.output, &kind));
   TRY(parallel_agree(read_candidates(&memory, &priors, &tasks)));
   return parallel_agree(tune_race_policies(&memory, &priors, &tasks));
 }

@@ -20,6 +20,14 @@ Ownership io_ownership_of(int folder, const char *name);
 /* Returns whether a regular file contains `text`, such as the SHA-256 of a study, anywhere in its bytes. */
 bool io_ownership_carries(int folder, const char *name, const char *text);
 
-/* Checks that a file may be written at `path`, where a user wants it. Returns STATUS_FILE if something is
- * there that this program did not write, or if the folder cannot be written. */
-Status io_ownership_check_output(const char *path);
+/* What tells the files of a kind from all others of this program: the global attributes that they have and
+ * lack (NULL: any). */
+typedef struct {
+  const char *what; /* for messages: "draws" */
+  const char *has, *lacks;
+} OwnershipKind;
+
+/* Checks that a file may be written at `path`, where a user wants it. Returns STATUS_FILE if the folder
+ * cannot be written, or if something is there that this program did not write, or that is of another kind
+ * than `kind` (NULL: any). */
+Status io_ownership_check_output(const char *path, const OwnershipKind *kind);

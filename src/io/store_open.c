@@ -371,10 +371,23 @@ bool io_ownership_carries(int folder, const char *name, const char *text) {
   return found;
 }
 
-Status io_ownership_check_output(const char *path) {
+/* Returns whether a file of this program is of a kind. */
+static bool store_is_of_kind(const char *path, const OwnershipKind *kind) {
+  SCOPED(StoreFile *, file, store_close);
+  return store_open(path, &file) == STATUS_OK && store_has_attribute(file, kind->has) &&
+         !(kind->lacks && store_has_attribute(file, kind->lacks));
+}
+
+Status io_ownership_check_output(const char *path, const OwnershipKind *kind) {
   switch (io_ownership_of(AT_FDCWD, path)) {
-  case OWNERSHIP_NOTHING:
-  case OWNERSHIP_OURS: return durable_try(path);
+  case OWNERSHIP_OURS:
+    if (!kind || store_is_of_kind(path, kind)) return durable_try(path);
+    return status_set(
+        STATUS_FILE,
+        "cannot write %s: it exists, and holds something other than %s (or is damaged); remove it or "
+        "choose another name",
+        path, kind->what);
+  case OWNERSHIP_NOTHING: return durable_try(path);
   case OWNERSHIP_UNKNOWN:
     return status_set(STATUS_FILE,
                       "cannot write %s: it exists, but this program did not write it (or it is damaged); "

@@ -162,7 +162,7 @@ Status parallel_folder_make_room(const char *directory, const char *name, const 
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s/%s", directory, name);
   if (io_ownership_of(AT_FDCWD, path) != OWNERSHIP_UNKNOWN || !io_ownership_carries(AT_FDCWD, path, sha256))
-    return io_ownership_check_output(path);
+    return io_ownership_check_output(path, NULL);
   fprintf(stderr, "%s is damaged; the file is set aside\n", path);
   return durable_set_aside(path);
 }

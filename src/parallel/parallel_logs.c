@@ -168,7 +168,7 @@ static Status fit_checkpoint_read(Arena *memory, Learning *self, const PriorOps 
   family->describe_fit(self->fit, stream);
   fclose(stream);
   TRY(digest_hex(text, size, self->state.of));
-  TRY(io_ownership_check_output(self->partial));
+  TRY(io_ownership_check_output(self->partial, NULL));
   if (io_ownership_of(AT_FDCWD, self->partial) == OWNERSHIP_NOTHING) return STATUS_OK;
   Status status = fit_checkpoint_read_state(self->partial, &self->state);
   if (status == STATUS_OK) status = prior_load_own(memory, self->partial, self->fit, &self->prior);
