@@ -237,6 +237,16 @@ static void prepare_mnist_report(int start, int epoch, double loss) {
   fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
 }
 
+/* Takes the labels of all digits. STATUS_INPUT if there are too few of a label for linear models. */
+static Status prepare_mnist_take_labels(Mnist *mnist) {
+  const size_t first = (size_t)mnist->training.count, rows = first + (size_t)mnist->test.count;
+  ALLOCATE(mnist->memory, mnist->label, rows);
+  memcpy(mnist->label, mnist->training.label, first);
+  memcpy(mnist->label + first, mnist->test.label, rows - first);
+  const LabelledRows labelled = {.rows = (int)rows, .labels = IDX_LABELS, .label = mnist->label};
+  return embedding_linear_fit_check(&labelled);
+}
+
 /* Embeds all digits, and fits linear models to the embeddings. */
 static Status prepare_mnist_embed(Mnist *mnist) {
   size_t first = (size_t)mnist->training.count, rows = first + (size_t)mnist->test.count,
@@ -248,13 +258,10 @@ static Status prepare_mnist_embed(Mnist *mnist) {
   embedding->noise = NOISE;
   theta->n = (int)config_int(values, "samples");
   ALLOCATE(mnist->memory, embedding->features, rows * d);
-  ALLOCATE(mnist->memory, mnist->label, rows);
   ALLOCATE(mnist->memory, theta->theta, d * (size_t)theta->n);
   ALLOCATE(mnist->memory, mnist->positive, theta->n);
   TRY(embedding_classifier_embed(&mnist->classifier, &mnist->training, embedding->features));
   TRY(embedding_classifier_embed(&mnist->classifier, &mnist->test, embedding->features + first * d));
-  memcpy(mnist->label, mnist->training.label, first);
-  memcpy(mnist->label + first, mnist->test.label, rows - first);
   const LabelledRows all = {
       .rows = (int)rows, .d = (int)d, .labels = IDX_LABELS, .x = embedding->features, .label = mnist->label};
   double square = embedding_linear_fit_mean_square(&all);
@@ -297,6 +304,7 @@ static Status prepare_mnist(void) {
   int axes[3];
   TRY(embedding_idx_read_digits(&memory, arguments.inputs.count, arguments.inputs.texts, &mnist.training,
                                 &mnist.test));
+  TRY(prepare_mnist_take_labels(&mnist));
   TRY(embedding_classifier_train(&memory, &mnist.training, epochs, arguments.seed, prepare_mnist_report,
                                  &mnist.classifier));
   TRY(embedding_classifier_accuracy(&mnist.classifier, &mnist.test, &mnist.accuracy));
@@ -318,6 +326,7 @@ static const struct {
   const char *name, *inputs;
   const ConfigKey *keys;
   Status (*prepare)(void);
+  OwnershipKind kind; /* of the output */
 } sets[] = {
     {"movielens",
      "files of ratings",
@@ -334,7 +343,6 @@ enum { SETS = sizeof sets / sizeof *sets };
 
 /* Takes the name of the data set, then the inputs. */
 static void prepare_take(struct argp_state *state, const char *text) {
-  OwnershipKind kind; /* of the output */
   if (arguments.set >= 0) {
     app_texts_add(state, &arguments.inputs, text);
     return;

@@ -52,6 +52,12 @@ double embedding_linear_fit_mean_square(const LabelledRows *rows) {
   return sum / rows->rows;
 }
 
+Status embedding_linear_fit_check(const LabelledRows *rows) {
+  SCRATCH_ARENA(scratch);
+  Sorted sorted;
+  return labelled_rows_sort(&scratch, rows, &sorted);
+}
+
 Status embedding_linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n,
                                    double *theta, signed char *positive) {
   ASSERT(rows->labels >= 2 && rows->labels <= MOST_LABELS && ridge > 0);

@@ -21,6 +21,8 @@ typedef struct {
   const unsigned char *label; /* [rows] */
 } LabelledRows;
 
+/* Returns STATUS_INPUT if a label has fewer than LINEAR_FIT_EACH rows; looks only at the labels. */
+Status embedding_linear_fit_check(const LabelledRows *rows);
 /* Returns the mean squared length of the rows. */
 double embedding_linear_fit_mean_square(const LabelledRows *rows);
 
