@@ -130,6 +130,10 @@ static void sampler_begin(Sampler *sampler, int runs) {
   sampler->seen_runs = runs, sampler->seen_rounds = 0;
 }
 
+Status sampler_check(const SamplerOps *method, const Config *options, const Likelihood *likelihood) {
+  return method->check && options ? method->check(options, likelihood) : STATUS_OK;
+}
+
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
   char sentence[256];
   *out = (Sampler){.memory = memory, .ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
@@ -137,6 +141,7 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   ASSERT(setup->options || !method->keys);
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
+  TRY(sampler_check(method, setup->options, setup->likelihood));
   /* The lanes of a call, and the matrix entries of a chunk of lanes, are counted in int. */
   if (setup->runs > INT_MAX / setup->draws || out->d > INT_MAX / CHUNK_LANES / out->d)
     return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",

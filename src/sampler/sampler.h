@@ -69,6 +69,9 @@ typedef struct {
   /* OPTIONAL. Decides what `needs` cannot express: whether this prior and this likelihood fit. If they do
    * not, writes a sentence of at most `size` characters and returns false. */
   bool (*fits)(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence);
+  /* OPTIONAL. Returns STATUS_INPUT with a sentence if options contradict each other or the likelihood:
+   * sampler_check asks, before any prior is there. */
+  Status (*check)(const Config *options, const Likelihood *likelihood);
   /* REQUIRED. The only op that allocates: in self->memory. */
   Status (*create)(Sampler *self, const SamplerSetup *setup);
   /* REQUIRED. M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical
@@ -137,6 +140,9 @@ Status sampler_take_auto(const Prior *prior, const char **name);
 const ConfigKey *sampler_keys(const SamplerOps *method);
 const ConfigKey *sampler_shared_keys(void);
 
+/* Returns STATUS_INPUT with one sentence if these options of a method contradict each other or the
+ * likelihood; NULL is allowed for a method without keys. */
+Status sampler_check(const SamplerOps *method, const Config *options, const Likelihood *likelihood);
 /* Creates `method` with the options of `setup`, which may be NULL for a method without keys. Returns
  * STATUS_INPUT with one sentence if the prior or likelihood lacks what the method needs, or if there are too
  * many draws. */

@@ -103,6 +103,7 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
     return status_set(STATUS_INPUT,
                       "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
+  TRY(sampler_check(method.sampler, policy->options, &belief.likelihood));
   work->learns = belief.learns;
   return study_belief_check(&belief, method.sampler, problem, &work->sampler);
 }

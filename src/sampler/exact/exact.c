@@ -26,7 +26,6 @@ static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
   MixtureOptions options = mixture_posterior_options(setup->options);
   options.alone = setup->alone;
-  TRY(mixture_posterior_check(setup->options));
   TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs, options,
                                &state));
   self->state = state;
@@ -49,8 +48,9 @@ static double exact_mixture_cost(const SamplerWork *work) { return cost_mixture(
 static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
-  .exact = true, .square_root = true, .keys = KEYS, .create = exact_mixture_create,                          \
-  .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
+  .exact = true, .square_root = true, .keys = KEYS, .check = mixture_posterior_check,                        \
+  .create = exact_mixture_create, .sample = exact_mixture_sample, .moments = exact_mixture_moments,          \
+  .cost = exact_mixture_cost
 
 /* ---- any posterior that can be drawn from */
 

@@ -146,6 +146,11 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
   }
 }
 
+static Status vits_check(const Config *options, const Likelihood *likelihood) {
+  if (!likelihood_has_network(likelihood) || config_int(options, "components") == 1) return STATUS_OK;
+  return status_set(STATUS_INPUT, "components must be 1 for the weights of a network (model: network)");
+}
+
 static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const VitsKind kind = sampler->ops == &sampler_vits1   ? VITS_ONE
@@ -162,9 +167,6 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   if (total > INT_MAX)
     return status_set(STATUS_INPUT, "sampler %s: %d components for each of %d runs are too many",
                       sampler->ops->name, components, setup->runs);
-  if (network && components > 1)
-    return status_set(STATUS_INPUT, "sampler %s: components must be 1 for the weights of a network",
-                      sampler->ops->name);
   if (bytes > MOST_BYTES)
     return status_set(STATUS_INPUT,
                       "sampler %s: two matrices of %d x %d for each of %d runs take %.0f GB; reduce block",
@@ -233,9 +235,9 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {
     {.name = NULL}};
 
 #define VITS_OPS                                                                                             \
-  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .create = vits_create,                \
-  .sample = vits_sample, .begin = vits_begin, .update = vits_update, .carry = vits_carry,                    \
-  .gaussian = vits_gaussian
+  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .check = vits_check,                  \
+  .create = vits_create, .sample = vits_sample, .begin = vits_begin, .update = vits_update,                  \
+  .carry = vits_carry, .gaussian = vits_gaussian
 
 const SamplerOps sampler_vits1 = {
     .name = "vits1",

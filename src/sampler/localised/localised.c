@@ -209,6 +209,16 @@ static void localised_marginal(Sampler *sampler, const History *history, RngLane
   }
 }
 
+static Status localised_check(const Config *options, const Likelihood *likelihood) {
+  (void)likelihood;
+  const double first = config_real(options, "first_precision"), last = config_real(options, "last_precision");
+  if (first <= last) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "sampler localised: first_precision %g is above last_precision %g; precision must increase", first,
+      last);
+}
+
 static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * DENOISER_LANES, matrix = d * vector;
@@ -221,11 +231,6 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
                       "sampler localised: covariance: mixture needs a learned denoiser; that of prior %s is "
                       "exact (use covariance: jacobian)",
                       setup->prior->ops->name);
-  if (first > last)
-    return status_set(
-        STATUS_INPUT,
-        "sampler localised: first_precision %g is above last_precision %g; precision must increase", first,
-        last);
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   TRY(denoiser_localisation_create(memory, setup->prior->denoiser, from_mixture,
@@ -288,6 +293,7 @@ const SamplerOps sampler_localised = {
     .default_prior = "denoiser",
     .needs = NEEDS_DENOISER,
     .keys = KEYS,
+    .check = localised_check,
     .create = localised_create,
     .sample = localised_sample,
     .marginal = localised_marginal,

@@ -74,7 +74,8 @@ MixtureOptions mixture_posterior_options(const Config *options) {
   return out;
 }
 
-Status mixture_posterior_check(const Config *options) {
+Status mixture_posterior_check(const Config *options, const Likelihood *likelihood) {
+  (void)likelihood;
   const MixtureOptions chosen = mixture_posterior_options(options);
   if (!chosen.forgets) return STATUS_OK;
   if (chosen.laplace)

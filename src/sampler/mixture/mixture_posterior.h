@@ -28,8 +28,8 @@ typedef struct {
 
 /* Returns the values of these options, or the defaults if `options` is NULL or does not have them. */
 MixtureOptions mixture_posterior_options(const Config *options);
-/* Returns STATUS_INPUT with one sentence if these options contradict each other or others. */
-Status mixture_posterior_check(const Config *options);
+/* Does the work of sampler_check: `memory` excludes some other options. */
+Status mixture_posterior_check(const Config *options, const Likelihood *likelihood);
 /* The keys of these options, to be included in a sampler's own keys. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
   {WORD("approximation", "ep",                                                                               \
