@@ -9,9 +9,10 @@ static const double TINY = 1e-12, HUGE_INT = 2147483647.0, MOST_RUNS = 429496729
 const ConfigKey study_keys[] = {
     {TEXT("name", NULL, "name of the study; results go to results/NAME"), .fixed = true},
     {TEXT("title", "null", "one sentence on what the study asks"), .fixed = true},
-    {TEXT("figure", "null",
-          "script in analysis/figures/ (or FOLDER/SCRIPT in analysis/) that draws the results; null: the "
-          "default for this kind of study"),
+    {TEXT(
+         "figure", "null",
+         "script in analysis/figures/ (or FOLDER/SCRIPT in analysis/), with options, that draws the results; "
+         "null: the default for this kind of study"),
      .fixed = true},
     {WORD("study", "bandit", "what is looped over, measured and stored"), .word = study_kind_name,
      .fixed = true},

@@ -140,6 +140,9 @@ int study_task_index(const Study *study, int setting, int policy, int block) {
   return (setting * study->file->policy_count + policy) * study->runs.blocks + block;
 }
 
+/* What may stand in a command that people are told to run. */
+#define FIGURE_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-=, "
+
 static Status study_check_names(const StudyFile *file) {
   const char *name = config_text(file->settings[0], "name");
   if (name[0] == '\0' || strchr(".-", name[0]) || strpbrk(name, "/\\"))
@@ -147,6 +150,13 @@ static Status study_check_names(const StudyFile *file) {
                       "key 'name': '%s' cannot be a folder name; it must not be empty, begin with a dot or a "
                       "dash, or contain a slash or a backslash",
                       name);
+  const char *figure = config_text(file->settings[0], "figure");
+  if (figure && (figure[strspn(figure, FIGURE_LETTERS)] || strchr("/.- ", *figure) || strstr(figure, "..")))
+    return status_set(
+        STATUS_INPUT,
+        "key 'figure': '%s' is not SCRIPT or FOLDER/SCRIPT in analysis/, with options; run prints it "
+        "as a command, so it must consist of letters, digits and _ . / - = ,",
+        figure);
   if (strlen(name) > MOST_NAME)
     return status_set(STATUS_INPUT, "key 'name': %zu bytes; at most %d are allowed in a folder name",
                       strlen(name), MOST_NAME);
