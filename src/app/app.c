@@ -8,6 +8,7 @@
 #include "sampler/check/draws_check.h"
 #include "study/estimates.h"
 #include "study/keys.h"
+#include "study/study_unused.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,8 +189,10 @@ Status app_study_of_folder(const char *directory, Study *out) {
   return app_study_of_file(path, text, &(AppTexts){0}, out);
 }
 
-void app_note_unused(const Study *study) {
-  if (parallel_rank() != 0) return;
+static void app_note(const char *sentence) { fprintf(stderr, "note: %s\n", sentence); }
+
+/* Notes if problem.noise is set although the rewards have no noise. */
+static void app_note_unused_noise(const Study *study) {
   for (int s = 0; s < study->file->setting_count; s++) {
     const Config *setting = study->file->settings[s];
     const LikelihoodOps *ops = likelihood_find(config_text(setting, "likelihood"));
@@ -198,6 +201,12 @@ void app_note_unused(const Study *study) {
             config_real(setting, "problem.noise"), ops->name);
     return;
   }
+}
+
+Status app_note_unused(const Study *study) {
+  if (parallel_rank() != 0) return STATUS_OK;
+  app_note_unused_noise(study);
+  return study_note_unused(study, app_note);
 }
 
 /* ---- the table */

@@ -113,8 +113,8 @@ typedef struct {
 Status app_scratch_create(Scratch *out);
 void app_scratch_destroy(Scratch *scratch);
 
-/* Notes on stderr, on rank 0, if problem.noise is set although the rewards have no noise. */
-void app_note_unused(const Study *study);
+/* Notes on stderr, on rank 0, which keys are set although they have no effect. */
+Status app_note_unused(const Study *study);
 
 /* Prints the leaderboard on stdout, from DIR/results.nc: the first curve for each setting and policy, at all
  * points if there are few, otherwise at the last one. */

@@ -275,7 +275,7 @@ static Status plan_study(void) {
   Estimate estimate;
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
-  app_note_unused(&study);
+  TRY(app_note_unused(&study));
   if (arguments.calibrate || arguments.slurm) {
     ALLOCATE(&memory, speed.policy, study.file->policy_count);
     app_begin_parallel();

@@ -111,6 +111,8 @@ static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, con
 const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise; the arms are the rows of A, in order",
                                     .reference = "Bruna and Han (2024), Tilted transport",
+                                    .keys = "problem.theta problem.file problem.condition_number problem.snr "
+                                            "problem.singular_vectors problem.resample_arms",
                                     .state_size = sizeof(Inverse),
                                     .create = inverse_problem_create,
                                     .features = inverse_problem_draw_features,

@@ -92,6 +92,7 @@ static void arm_pool_draw_features(World *world) {
 const ProblemOps problem_pool = {.name = "pool",
                                  .summary = "arms from a pool of K vectors plus noise, redrawn each round",
                                  .reference = "VITS, Section 4.1 and Appendix H",
+                                 .keys = "problem.zeta problem.reward problem.resample_arms",
                                  .arms = 50,
                                  .dimension = 20,
                                  .state_size = sizeof(Pool),

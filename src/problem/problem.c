@@ -16,7 +16,7 @@ const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
 /* Returns the family of problem.family; the convergence study has a target instead of a bandit. */
-static const ProblemOps *problem_find_family(const Config *config) {
+const ProblemOps *problem_of(const Config *config) {
   if (config_is(config, "study", "convergence")) return &problem_target;
   for (int i = 0; registry[i]; i++)
     if (config_is(config, "problem.family", registry[i]->name)) return registry[i];
@@ -26,7 +26,7 @@ static const ProblemOps *problem_find_family(const Config *config) {
 int problem_arms(const Config *config) {
   enum { ARMS = 100 };
   if (!config_is(config, "problem.arms", "auto")) return (int)config_int(config, "problem.arms");
-  int arms = problem_find_family(config)->arms;
+  int arms = problem_of(config)->arms;
   return arms ? arms : ARMS;
 }
 
@@ -42,7 +42,7 @@ static int64_t problem_distributed_from(const Config *config) {
 }
 
 bool problem_is_large(const Config *config) {
-  return config_is(config, "study", "posterior") && problem_find_family(config)->matrix &&
+  return config_is(config, "study", "posterior") && problem_of(config)->matrix &&
          (problem_asked_dimension(config) >= PROBLEM_LARGE ||
           problem_asked_dimension(config) >= problem_distributed_from(config));
 }
@@ -97,7 +97,7 @@ static Status problem_complete(Problem *self, const Config *config) {
 }
 
 Status problem_create(const Config *config, Problem *out) {
-  *out = (Problem){.ops = problem_find_family(config),
+  *out = (Problem){.ops = problem_of(config),
                    .d = (int)problem_asked_dimension(config),
                    .arms = problem_arms(config),
                    .rounds = (int)config_int(config, "problem.rounds"),

@@ -18,6 +18,9 @@ typedef struct {
   bool needs_file; /* problem.file must be given */
   bool per_arm; /* problem.unknown may be per_arm */
   bool arms_of_theta; /* features depend on the theta* of the run */
+  /* The keys that it uses and not every family does, separated by blanks; NULL: it does not say
+   * (study_note_unused). */
+  const char *keys;
   /* REQUIRED. Reads the keys problem.*; makes `theta`, and fills `state`, in self->memory; sets
    * feature_scratch and kept if they are not 0, arms_in_order, and likelihood.noise if problem.noise is auto
    * and the family knows better than 1. self->d is problem.dimension, or as above, and afterwards that of
@@ -61,6 +64,7 @@ struct Problem {
 
 const ProblemOps *problem_family(int index); /* registry; NULL ends */
 const char *problem_name(int index);
+const ProblemOps *problem_of(const Config *config); /* of a setting */
 
 /* Large settings. Above about a thousand dimensions, the d x d matrices of the 64 draws that a sampler takes
  * at once, several per draw, add up to gigabytes. From PROBLEM_LARGE on, or from

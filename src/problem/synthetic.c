@@ -99,10 +99,12 @@ static void synthetic_draw_features(World *world) {
   if (state->shaped) synthetic_shape_arms(world);
 }
 
-const ProblemOps problem_synthetic = {.name = "synthetic",
-                                      .summary = "theta* from a named distribution, random arms",
-                                      .reference = "DiffTS, Section 6.2",
-                                      .per_arm = true,
-                                      .state_size = sizeof(Synthetic),
-                                      .create = synthetic_create,
-                                      .features = synthetic_draw_features};
+const ProblemOps problem_synthetic = {
+    .name = "synthetic",
+    .summary = "theta* from a named distribution, random arms",
+    .reference = "DiffTS, Section 6.2",
+    .keys = "problem.theta problem.file problem.features problem.condition_number problem.resample_arms",
+    .per_arm = true,
+    .state_size = sizeof(Synthetic),
+    .create = synthetic_create,
+    .features = synthetic_draw_features};

@@ -61,6 +61,7 @@ static void target_world_draw_features(World *world) {
 const ProblemOps problem_target = {.name = "target",
                                    .summary = "a Gaussian target with a given condition number, not a bandit",
                                    .reference = "VITS, Appendices F and I",
+                                   .keys = "problem.condition_number",
                                    .dimension = 5,
                                    .arms_of_theta = true,
                                    .state_size = sizeof(Target),

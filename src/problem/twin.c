@@ -53,6 +53,7 @@ static void twin_bandit_draw_features(World *world) {
 const ProblemOps problem_twin = {.name = "twin",
                                  .summary = "theta* and a near copy of it among random arms",
                                  .reference = "VITS, Appendix G",
+                                 .keys = "",
                                  .arms = 10,
                                  .dimension = 10,
                                  .arms_of_theta = true,

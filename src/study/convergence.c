@@ -331,6 +331,7 @@ const StudyOps study_convergence = {
     .summary = "steps of iterative methods to a Gaussian target: Kullback-Leibler divergence by step",
     .reference = "VITS, Appendices F and I",
     .figure = "figure_vits_4.py",
+    .keys = "target_kl max_steps",
     .axis = "step",
     .axis_long_name = "steps of the method; for a Markov chain, those after 1000 burn-in steps",
     .curves = curves,

@@ -387,6 +387,7 @@ const StudyOps study_posterior = {
     .summary = "draws of every sampler compared with exact posterior draws, without a bandit",
     .reference = "DiffTS, Appendix C.4",
     .figure = "figure_diffts_7.py",
+    .keys = "problem.sample_sizes metrics draws reference_draws linear_algebra",
     .axis = "sample_size",
     .axis_long_name = "number of observations",
     .curves = curves,

@@ -73,6 +73,16 @@ bool config_present(const Config *config, const char *key) {
   return index >= 0 && !config_value_of(config, index)->absent;
 }
 
+Status config_is_default(const Config *config, const char *key, bool *out) {
+  SCRATCH_ARENA(scratch);
+  const int place = config_key_index(config->keys, key);
+  ASSERT(place >= 0);
+  const ConfigValue *value = config_value_of(config, place);
+  *out = value->absent;
+  if (value->absent || !config->keys[place].fallback) return STATUS_OK;
+  return config_value_is_default(&scratch, &config->keys[place], value, out);
+}
+
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
 
 /* Reads the options; those not in `sets` are as in `base`, or have their defaults if it is NULL. */

@@ -80,6 +80,8 @@ void config_show(const Config *config, const char *key, size_t size, char *out);
 /* Returns whether a key has a value: not if it is given in parts, nor if it is a part of a key that is not
  * given in parts. */
 bool config_present(const Config *config, const char *key);
+/* Finds whether the value is the default of its key. */
+Status config_is_default(const Config *config, const char *key, bool *out);
 /* Returns whether the table has this key. */
 bool config_has(const Config *config, const char *key);
 

@@ -137,6 +137,7 @@ static void embedding_draw_features(World *world) {
 const ProblemOps problem_embedding = {.name = "embedding",
                                       .summary = "theta* and arms from the rows of an embedding file",
                                       .reference = "DiffTS, Section 6.3",
+                                      .keys = "problem.file problem.resample_arms",
                                       .state_size = sizeof(Embedding),
                                       .needs_file = true,
                                       .per_arm = true,

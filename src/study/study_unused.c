@@ -1,0 +1,64 @@
+#include "study/study_unused.h"
+
+#include "problem/problems.h"
+#include "study/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Returns whether a list of keys and sections, separated by blanks, has this key or its section. */
+static bool study_lists_key(const char *list, const char *key) {
+  while (list && *list) {
+    const size_t length = strcspn(list, " ");
+    if (strncmp(list, key, length) == 0 && (key[length] == '\0' || key[length] == '.')) return true;
+    list += length + strspn(list + length, " ");
+  }
+  return false;
+}
+
+static bool study_some_kind_uses(const char *key) {
+  bool used = false;
+  for (int i = 0; study_kind(i); i++) used = used || study_lists_key(study_kind(i)->keys, key);
+  return used;
+}
+
+static bool study_some_family_uses(const char *key) {
+  bool used = study_lists_key(problem_target.keys, key);
+  for (int i = 0; problem_family(i); i++) used = used || study_lists_key(problem_family(i)->keys, key);
+  return used;
+}
+
+/* Writes why a key has no effect in a setting, or nothing if it has one. */
+static void study_explain_unused(const Study *study, const Config *setting, const char *key, size_t size,
+                                 char *why) {
+  const ProblemOps *family = problem_of(setting);
+  *why = '\0';
+  if (study_some_kind_uses(key) && !study_lists_key(study->ops->keys, key))
+    snprintf(why, size, "study %s does not use it", study->ops->name);
+  else if (family->keys && study_some_family_uses(key) && !study_lists_key(family->keys, key))
+    snprintf(why, size, "problem.family %s does not use it", family->name);
+  else if (strcmp(key, "stream.switch_at") == 0 &&
+           config_int(setting, key) >= config_int(setting, "stream.tasks"))
+    snprintf(why, size, "there are only %lld bandits, so theta* never changes",
+             (long long)config_int(setting, "stream.tasks"));
+}
+
+Status study_note_unused(const Study *study, void (*note)(const char *sentence)) {
+  char why[128], value[64], sentence[512];
+  for (const ConfigKey *key = study_keys; key->name; key++) {
+    bool unused = true, is_default = true;
+    for (int s = 0; s < study->file->setting_count && unused; s++) {
+      const Config *setting = study->file->settings[s];
+      bool same;
+      TRY(config_is_default(setting, key->name, &same));
+      is_default = is_default && same;
+      study_explain_unused(study, setting, key->name, sizeof why, why);
+      unused = *why;
+    }
+    if (!unused || is_default) continue;
+    config_show(study->file->settings[0], key->name, sizeof value, value);
+    snprintf(sentence, sizeof sentence, "%s is %s, but %s", key->name, value, why);
+    note(sentence);
+  }
+  return STATUS_OK;
+}

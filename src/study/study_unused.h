@@ -1,0 +1,8 @@
+/* Keys that have another value than their default, but no effect on a study. */
+#pragma once
+
+#include "study/study.h"
+
+/* Calls `note` with one sentence for each such key: one that other kinds of studies or families of problems
+ * use, but not those of this study in any setting. */
+Status study_note_unused(const Study *study, void (*note)(const char *sentence));
