@@ -123,6 +123,15 @@ class Report(StudyTest):
         text = call(table, self.folder, "-f", "csv")[1]
         self.assertEqual({row["best"] for row in csv.DictReader(io.StringIO(text))}, {"False"})
 
+    def test_formulas(self):
+        """In CSV no label is a formula of a spreadsheet; numbers and other labels are as they are."""
+        labels = ["=1+2", "+a", "-cmd", "@SUM(A1)", "\t=1", "a=b", "1-2", "ε"]
+        write_results(self.folder, ["=A1"], {label: (50 + k, 4) for k, label in enumerate(labels)}, runs=8)
+        rows = list(csv.DictReader(io.StringIO(call(table, self.folder, "-f", "csv")[1])))
+        self.assertEqual([row["policy"] for row in rows], [f"'{label}" if label[0] in "=+-@\t" else label for label in labels])
+        self.assertTrue(all(row["setting"] == "'=A1" for row in rows))
+        self.assertLess(min(float(row["difference"]) for row in rows[1:]), 100)
+
     def test_best_is_nearest_to_one_where_that_is_right(self):
         """For ratios the best is the one closest to 1 run by run, for effective sample sizes the largest."""
         rng = np.random.default_rng(4)

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from thompson import Error, averages, design, store
+import markup
 import script
 
 OF_A_CHAIN, RIGHT = ("diffts", "joint", "dps", "twisted"), "twisted"
@@ -75,7 +76,7 @@ def main():
     arguments = parser.parse_args()
     table = frame(store.results(arguments.folder))
     text = table.rename(columns={f"{part} SE": "SE" for part in PARTS}).to_string(index=False, na_rep="", float_format="{:.2f}".format)
-    print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else text + "\n", end="")
+    print(markup.comma_separated(table) if arguments.format == "csv" else text + "\n", end="")
 
 
 if __name__ == "__main__":

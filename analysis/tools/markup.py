@@ -2,6 +2,8 @@
 SPECIAL = {letter: "\\" + letter for letter in "_%&#${}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
                                                                "^": r"\textasciicircum{}", "±": r"$\pm$", "<": r"\textless{}", ">": r"\textgreater{}"}
 
+FORMULA = tuple("=+-@\t\r")
+
 
 def markdown(heading, rows, caption, words=2):
     """Rows of texts with their caption; the first `words` columns hold words, the others numbers."""
@@ -13,6 +15,15 @@ def markdown(heading, rows, caption, words=2):
 
     rule = "|" + "|".join("-" * (width + 2) if c < words else "-" * (width + 1) + ":" for c, width in enumerate(widths)) + "|\n"
     return line(heading) + rule + "".join(map(line, rows)) + f"\n{caption}\n"
+
+
+def comma_separated(table):
+    """A pandas table as CSV. A text that a spreadsheet would take for a formula gets an apostrophe in front, which spreadsheets hide."""
+    def plain(cell):
+        return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
+
+    safe = table.apply(lambda column: column.map(plain) if column.dtype == object else column).rename(columns=plain)
+    return safe.to_csv(index=False, lineterminator="\n")
 
 
 def escaped(text):

@@ -26,6 +26,7 @@ import needs
 import argparse
 
 from thompson import selection, store
+import markup
 import script
 
 
@@ -61,7 +62,7 @@ def main():
     else:
         table = selection.frame(dataset, arguments.by, arguments.tune)
         text = printed(table)
-    print(table.to_csv(index=False, lineterminator="\n") if arguments.format == "csv" else text + "\n", end="")
+    print(markup.comma_separated(table) if arguments.format == "csv" else text + "\n", end="")
 
 
 if __name__ == "__main__":

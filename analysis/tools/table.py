@@ -13,8 +13,6 @@ x problems, mean ± SE; bold are the best of each column and what is not signifi
 """
 import needs
 import argparse
-import csv
-import io
 
 import numpy as np
 import pandas as pd
@@ -150,13 +148,7 @@ def latex(table):
     return markup.latex(list(map(markup.escaped, heading)), rows, table.attrs["caption"], rules=new)
 
 
-def comma_separated(table):
-    out = io.StringIO()
-    table.to_csv(out, index=False, quoting=csv.QUOTE_MINIMAL, lineterminator="\n")
-    return out.getvalue()
-
-
-FORMATS = {"markdown": markdown, "csv": comma_separated, "latex": latex}
+FORMATS = {"markdown": markdown, "csv": markup.comma_separated, "latex": latex}
 
 
 def main():
