@@ -204,13 +204,17 @@ def page(folder):
     everything.attributes |= families["denoiser"].attributes
     parts = ["<!-- Written by docs/write_files.py: change that, not this page. -->\n# Files\n",
              "Written by `docs/write_files.py` from files that the program wrote; `L` counts the layers of a network, from 1. All NetCDF files of the program "
-             "open with `xarray.open_dataset`, `ncdump` and R's `ncdf4`; reals that are missing are NaN; a text variable is UTF-8, NUL-padded. Each "
+             "open with `xarray.open_dataset`, `ncdump` and R's `ncdf4`; reals that are missing are NaN; texts are char variables, UTF-8 and NUL-padded,"
+             " or strings where one has other than ASCII characters. Each "
              "file ends, after the data, with a checksum that this program adds and other readers ignore.\n",
              "## What you bring\n",
-             "**Samples of theta** (`train --theta`, `problem.theta: file`): NetCDF with `theta(sample, dim)`, or CSV without a header, a sample a line.\n",
+             "CSV is text in UTF-8 and may be compressed with gzip; header names may be quoted. In NetCDF, values that `_FillValue`, `missing_value`, `valid_min`, "
+             "`valid_max` or `valid_range` mark as missing are refused, and so are packed variables (`scale_factor`, `add_offset`, `_Unsigned`).\n",
+             "**Samples of theta** (`train --theta`, `problem.theta: file`): NetCDF with `theta(sample, dim)`, or CSV without a header, a sample a line. The header "
+             "`0,1,...` or the index of a data frame is refused (pandas: `to_csv(FILE, header=False, index=False)`).\n",
              "**History** (`sample --data`): NetCDF with `x(observation, dim)` and `y(observation)`, or CSV with a header. A history may be empty.\n",
              "\n".join("    " + line for line in HISTORY.splitlines()) + "\n",
-             "**Logs** of past tasks: the same with a column `task`, any text, in any order; in NetCDF `task(observation)`, an integer.\n",
+             "**Logs** of past tasks: the same with a column `task`, any text, without the blanks around it, in any order; in NetCDF `task(observation)`, an integer.\n",
              "\n".join("    " + line for line in LOGS.splitlines()) + "\n",
              "**Prior** of your own: a Gaussian or a mixture is a NetCDF file with the attribute `prior` (`gaussian` or `mixture`) and the variables `weight`, `mean` and "
              "`covariance` of [prior files](#prior-files).\n",
