@@ -16,10 +16,13 @@ log, lock = (FOLDER / "events.jsonl").open("a+b"), threading.Lock()
 def save():
     """The name says how much of the log has been learned; after a crash the rest is learned again."""
     with lock:
-        name = FOLDER / f"agents-{log.tell():015d}.nc"
-        agents.save(name)
-        for old in set(FOLDER.glob("agents-*.nc")) - {name}:
+        agents.save(FOLDER / f"agents-{log.tell():015d}.nc")
+        for old in saved()[1:]:
             old.unlink()
+
+
+def saved():
+    return sorted(FOLDER.glob("agents-*.nc"), reverse=True)
 
 
 def choose(event):
@@ -57,17 +60,37 @@ class Service(http.server.BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
 
-saved = max(FOLDER.glob("agents-*.nc"), default=None)
-agents = thompson.Agents.open(saved) if saved else thompson.Agents(FOLDER / "prior.nc", 10000, floor=0.01)
-learned = log.seek(int(saved.stem[7:]) if saved else 0)
+def start():
+    """The agents of the last file that opens, and how much of the log they have learned. The log has everything, so they can also begin without a file."""
+    for name in saved():
+        try:
+            return thompson.Agents.open(name), int(name.stem[7:])
+        except thompson.Error as error:
+            name.rename(name.with_suffix(".bad"))
+            print(f"{error}; it is set aside", file=sys.stderr)
+    return thompson.Agents(FOLDER / "prior.nc", 10000, floor=0.01), 0
+
+
+def learn_again(line):
+    try:
+        learn(json.loads(line))
+    except (thompson.Error, TypeError, ValueError, LookupError) as error:  # an earlier version accepted it
+        print(f"left out {line[:200]!r}: {error}", file=sys.stderr)
+
+
+agents, learned = start()
+log.seek(learned)
 late, end, _ = log.read().rpartition(b"\n")  # a last line without an end was cut off, and its sender got no answer
 log.truncate(learned + len(late + end))
 log.seek(0, 2)
 for line in late.splitlines():
-    learn(json.loads(line))
+    learn_again(line)
 save()
 server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Service)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 while not time.sleep(SECONDS):
-    save()
+    try:
+        save()
+    except thompson.Error as error:  # a full disk; the next time it may work, and nothing is lost meanwhile
+        print(error, file=sys.stderr)

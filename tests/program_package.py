@@ -521,6 +521,53 @@ class Saved(unittest.TestCase):
         none = through_file(thompson.Agents(prior(), 0))
         self.assertEqual((len(none), none.add(2), len(none)), (0, 0, 2))
 
+    EXTREME = [("gaussian", {}), ("gaussian", {"noise": 1e-12}), ("gaussian", {"noise": 1e6, "discount": 0.5}), ("logistic", {}), ("logistic", {"memory": "filtered", "discount": 0.5}),
+               ("logistic", {"memory": {"keep": 3}}), ("poisson", {}), ("poisson", {"memory": "filtered"}), ("poisson", {"memory": {"keep": 3}})]
+
+    def test_what_is_accepted_opens(self):
+        """Extreme observations, most of which are accepted: what is refused changes no byte of the file, and what was accepted opens again as the same bytes."""
+        rng, accepted, refused = np.random.default_rng(54), 0, 0
+
+        def number():
+            return rng.choice([-1, 0, 1]) * 10.0 ** rng.uniform(-320, rng.choice([3, 25, 46]))
+
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = pathlib.Path(folder, "first.nc"), pathlib.Path(folder, "second.nc")
+            for likelihood, options in self.EXTREME * 4:
+                one = thompson.Posterior(prior(), "mixts", likelihood, seed=1, **options) if rng.integers(2) else thompson.Agents(prior(), 3, "mixts", likelihood, seed=1, **options)
+                alone = isinstance(one, thompson.Posterior)
+                one.save(first)
+                for _ in range(4):
+                    x = [[number() for _ in range(D)] for _ in range(3)]
+                    y = [{"gaussian": number(), "logistic": rng.integers(2), "poisson": np.floor(10 ** rng.uniform(0, 15.9))}[likelihood] for _ in range(3)]
+                    before = first.read_bytes()
+                    try:
+                        one.observe(*([] if alone else [rng.integers(3, size=3)]), x, y)
+                        accepted += 1
+                        if "discount" in options:
+                            one.age(*([] if alone else [[0, 2]]))
+                    except thompson.Error:
+                        refused += 1
+                        one.save(first)
+                        self.assertEqual(first.read_bytes(), before, (likelihood, options, x, y))
+                    one.save(first)
+                type(one).open(first).save(second)
+                self.assertEqual(first.read_bytes(), second.read_bytes(), (likelihood, options))
+        self.assertTrue(accepted > 60 and refused > 10, (accepted, refused))
+
+    def test_refused_at_the_door(self):
+        """The sentence names the observation and its value; a call with one such observation adds none, whichever chunk of agents it is in."""
+        for likelihood, options, x, y, value in (("gaussian", {}, 1, 1e23, "1e\\+23"), ("gaussian", {"noise": 1e-12}, -1e11, 1, "-1e\\+11"),
+                                                 ("poisson", {"memory": "filtered"}, 1e40, 3, "y = 3")):
+            many, one = (thompson.Agents(prior(), 40, "mixts", likelihood, seed=1, **options), thompson.Posterior(prior(), "mixts", likelihood, seed=1, **options))
+            features, rewards = np.zeros((41, D)), np.zeros(41)
+            features[[0, 37], :] = [[1, 0, 0], [x, 0, 0]]
+            rewards[37] = y
+            before = [pickle.dumps(each) for each in (many, one)]
+            self.assertRaisesRegex(thompson.Error, f"observation 37 .*{value}", many.observe, [*range(40), 5], features, rewards)
+            self.assertRaisesRegex(thompson.Error, f"observation 37 .*{value}", one.observe, features, rewards)
+            self.assertEqual(before, [pickle.dumps(each) for each in (many, one)])
+
     def test_prior_of_the_file(self):
         """A saved file is a prior file too."""
         with tempfile.TemporaryDirectory() as folder:
@@ -640,6 +687,21 @@ class Service(unittest.TestCase):
             self.assertEqual(int(learned[0][7:-3]), os.path.getsize(os.path.join(folder, "events.jsonl")))
             opened = thompson.Agents.open(pathlib.Path(folder, learned[0]))
             mean, want = (np.mean(each.draw([0, 1], 4000), axis=1) for each in (opened, again))
+            np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
+
+    def test_file_that_does_not_open(self):
+        """The log alone is enough, also where it has an observation that an earlier version accepted."""
+        with tempfile.TemporaryDirectory() as folder:
+            prior().save(os.path.join(folder, "prior.nc"))
+            event = {"user": 0, "arms": ARMS.tolist(), "arm": 1}
+            pathlib.Path(folder, "events.jsonl").write_text("".join(json.dumps({**event, "reward": y}) + "\n" for y in (1, 1e44, -1)), encoding="utf-8")
+            saved = pathlib.Path(folder, f"agents-{1:015d}.nc")
+            saved.write_bytes(b"damaged")
+            self.start(folder)
+            self.assertTrue(saved.with_suffix(".bad").exists())
+            (opened,), again = pathlib.Path(folder).glob("agents-*.nc"), thompson.Agents(prior(), 1)
+            again.observe([0, 0], ARMS[[1, 1]], [1, -1])
+            mean, want = (np.mean(each.draw([0], 4000), axis=1) for each in (thompson.Agents.open(opened), again))
             np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
 
 

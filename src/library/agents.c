@@ -172,28 +172,62 @@ Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, doub
   return STATUS_OK;
 }
 
+/* Takes back the last observation of each of these agents, from the states before it. */
+static void agents_take_back(thompson_agents *self, int m, const int *ids, const double *before) {
+  const size_t size = (size_t)self->size;
+  while (m-- > 0) {
+    self->agent[ids[m]].observations--;
+    memcpy(self->evidence + (size_t)ids[m] * size, before + (size_t)m * size, size * sizeof *before);
+  }
+}
+
+/* Adds one observation to each agent of a chunk, which begins at `at`. If the history forgets, keeps their
+ * states before[m, size], and takes all observations of the call back if one cannot be represented. */
+static Status agents_observe_chunk(thompson_agents *self, int at, int length, const int *ids, const double *x,
+                                   const double *y, double *before) {
+  thompson_posterior *posterior = self->posterior;
+  const size_t d = (size_t)posterior->d, size = (size_t)self->size;
+  History history;
+  TRY(agents_load_chunk(self, length, ids + at, &history));
+  io_dataset_transpose(length, (int)d, x + (size_t)at * d, self->features);
+  history_record(&history, NULL, self->features, y + at);
+  if (posterior->forgets) history_filtered_fallbacks(&history, self->fallbacks);
+  for (int n = 0; n < length; n++) {
+    const int id = ids[at + n];
+    double *evidence = self->evidence + (size_t)id * size;
+    if (posterior->forgets) memcpy(before + (size_t)(at + n) * size, evidence, size * sizeof *before);
+    self->agent[id].observations++;
+    history_store(&history, n, evidence);
+    if (!posterior->forgets || history_accepts(&history, evidence)) continue;
+    agents_take_back(self, at + n + 1, ids, before);
+    return library_posterior_refuse(posterior, at + n, y[at + n]);
+  }
+  return STATUS_OK;
+}
+
 thompson_status thompson_agents_observe(thompson_agents *self, int m, const int *ids, const double *x,
                                         const double *y) {
+  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
+  int64_t fallbacks = 0;
+  double *before = NULL;
   TRY(agents_check_ids(self, m, ids));
-  TRY(library_posterior_check(self->posterior, m, x, y));
+  TRY(library_posterior_admit(self->posterior, m, x, y));
+  for (int i = 0; i < m; i++)
+    if (self->agent[ids[i]].observations > INT_MAX - m)
+      return status_set(STATUS_INPUT, "agent %d has too many observations for more", ids[i]);
+  if (self->posterior->forgets) ALLOCATE(&scratch, before, (size_t)m * size);
   TRY(agents_reserve_features(self, AGENTS_CHUNK * d));
   for (int length, at = 0; at < m; at += length) {
-    History history;
     length = agents_chunk_length(self, m - at, ids + at, false);
     if (size == 0) {
       TRY(agents_add_row(self, &self->agent[ids[at]], x + (size_t)at * d, y[at]));
       continue;
     }
-    TRY(agents_load_chunk(self, length, ids + at, &history));
-    io_dataset_transpose(length, (int)d, x + (size_t)at * d, self->features);
-    history_record(&history, NULL, self->features, y + at);
-    for (int n = 0; n < length; n++) {
-      const int id = ids[at + n];
-      self->agent[id].observations++;
-      history_store(&history, n, self->evidence + (size_t)id * size);
-    }
+    TRY(agents_observe_chunk(self, at, length, ids, x, y, before));
+    for (int n = 0; n < length; n++) fallbacks += self->fallbacks[n];
   }
+  self->posterior->fallbacks += fallbacks;
   return THOMPSON_OK;
 }
 
@@ -254,7 +288,7 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
     rule_choose(rule, &history, 0, choices, call->k, self->features, arm, self->fallbacks);
     rule_explore(rule, 0, length, call->k, arm);
   }
-  for (int n = 0; n < length; n++) self->agent[ids[n]].choices++;
+  for (int n = 0; n < length; n++) self->agent[ids[n]].choices += self->agent[ids[n]].choices < INT_MAX;
   return agents_end_chunk(self, length, ids);
 }
 

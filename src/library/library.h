@@ -93,14 +93,22 @@ Status library_posterior_begin_sampler(thompson_posterior *self, int draws);
 Status library_posterior_begin_propensity(thompson_posterior *self);
 /* Checks arms[sets, k, d]; returns STATUS_INPUT with a message if they are refused. */
 Status library_posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms);
-/* Adds observations that library_posterior_check has accepted. */
+/* Checks new observations x[n, d], y[n]; returns STATUS_INPUT with a message if they are refused. With a
+ * conjugate likelihood the evidence of each is small enough for that of any number of them to be saved. */
+Status library_posterior_admit(const thompson_posterior *self, int n, const double *x, const double *y);
+/* Adds observations that library_posterior_check has accepted. Returns STATUS_INPUT if a history that forgets
+ * cannot represent one of them, and has then added none. */
 Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
+/* Returns STATUS_INPUT with the sentence about an observation that a history which forgets cannot
+ * represent. */
+Status library_posterior_refuse(const thompson_posterior *self, int row, double y);
 /* Makes room for twice this many observations, and for 64 at least, keeping those so far. */
 Status library_posterior_grow_history(thompson_posterior *self, int rounds);
 /* Computes the factor by which ageing by `rounds` multiplies evidence; returns STATUS_INPUT with a message if
  * the posterior keeps more than evidence. */
 Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
-/* Checks observations x[n, d], y[n]; returns STATUS_INPUT with a message if they are refused. */
+/* Checks that values of observations x[n, d], y[n] are allowed, whether new or from a file; returns
+ * STATUS_INPUT with a message if they are not. */
 Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
 
 /* ---- agents */

@@ -1,4 +1,5 @@
 /* Posteriors of the library: one run of a sampler with its history, both of which grow with use. */
+#include "io/csv_fields.h"
 #include "library/library.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
@@ -178,8 +179,6 @@ thompson_status thompson_forget(thompson_posterior *self) {
 
 Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y) {
   const LikelihoodOps *likelihood = self->likelihood.ops;
-  if (n < 0 || n > INT_MAX - self->history.rounds)
-    return status_set(STATUS_INPUT, "cannot add %d observations", n);
   TRY(library_check("x", (size_t)n * (size_t)self->d, x));
   for (int row = 0; row < n; row++)
     if (!likelihood->admits(y[row]))
@@ -189,10 +188,41 @@ Status library_posterior_check(const thompson_posterior *self, int n, const doub
   return library_check("y", (size_t)n, y);
 }
 
-Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y) {
+Status library_posterior_admit(const thompson_posterior *self, int n, const double *x, const double *y) {
   const size_t d = (size_t)self->d;
-  if (!self->forgets && self->history.rounds + n > self->room)
-    TRY(library_posterior_grow_history(self, self->history.rounds + n));
+  const double noise = self->likelihood.noise, most = noise * sqrt(DATASET_MOST);
+  if (n < 0) return status_set(STATUS_INPUT, "cannot add %d observations", n);
+  TRY(library_posterior_check(self, n, x, y));
+  for (size_t row = 0; row < (size_t)n && likelihood_is_conjugate(&self->likelihood); row++) {
+    size_t i = 0;
+    while (i < d && fabs(x[row * d + i]) <= most) i++;
+    if (i == d && fabs(y[row]) <= most) continue;
+    return status_set(STATUS_INPUT,
+                      "observation %zu (from 0): %s is %g; with noise %g, features and rewards must be at "
+                      "most %g in size, as their evidence is the square of value / noise",
+                      row, i < d ? "a feature in x" : "y", i < d ? x[row * d + i] : y[row], noise, most);
+  }
+  return STATUS_OK;
+}
+
+Status library_posterior_refuse(const thompson_posterior *self, int row, double y) {
+  return status_set(
+      STATUS_INPUT,
+      "observation %d (from 0), with y = %g: what memory = filtered or keep would make of it is "
+      "not finite or too large, with likelihood %s; memory = full can hold it",
+      row, y, self->likelihood.ops->name);
+}
+
+Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y) {
+  SCRATCH_ARENA(memory);
+  const size_t d = (size_t)self->d, size = self->forgets ? history_state(&self->history) : 0;
+  const int rounds = self->history.rounds;
+  const int64_t fallbacks = self->fallbacks;
+  double *before, *after; /* states */
+  if (n > INT_MAX - rounds) return status_set(STATUS_INPUT, "cannot add %d observations", n);
+  if (!self->forgets && rounds + n > self->room) TRY(library_posterior_grow_history(self, rounds + n));
+  ALLOCATE_ARRAYS(&memory, size, before, after);
+  if (self->forgets) history_store(&self->history, 0, before);
   for (int row = 0; row < n; row++) {
     const size_t place = (size_t)self->history.rounds;
     if (!self->forgets) {
@@ -201,12 +231,19 @@ Status library_posterior_observe(thompson_posterior *self, int n, const double *
     }
     history_record(&self->history, NULL, x + (size_t)row * d, y + row);
     sampler_observe(&self->rule.sampler, &self->history, &self->fallbacks);
+    if (!self->forgets) continue;
+    history_store(&self->history, 0, after);
+    if (history_accepts(&self->history, after)) continue;
+    history_clear(&self->history);
+    history_load(&self->history, 0, rounds, before);
+    self->fallbacks = fallbacks;
+    return library_posterior_refuse(self, row, y[row]);
   }
   return STATUS_OK;
 }
 
 thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
-  TRY(library_posterior_check(self, n, x, y));
+  TRY(library_posterior_admit(self, n, x, y));
   return library_posterior_observe(self, n, x, y);
 }
 
@@ -286,7 +323,7 @@ Status library_posterior_check_arms(const thompson_posterior *self, int sets, in
 
 /* Counts a choice that has been made, and judges its draw. */
 static Status library_count_choice(thompson_posterior *self) {
-  self->round++, self->choices++;
+  self->round++, self->choices += self->choices < INT_MAX;
   return library_judge_draws(self, 1);
 }
 

@@ -184,8 +184,7 @@ static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *
     size_t shape[] = {saved->count, saved->size};
     TRY(store_shape(file, "evidence", 2, shape));
     ALLOCATE(memory, saved->evidence, saved->count * saved->size);
-    TRY(store_get_doubles(file, "evidence", saved->evidence));
-    return library_check("evidence", saved->count * saved->size, saved->evidence);
+    return store_get_doubles(file, "evidence", saved->evidence);
   }
   for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->counts[OBSERVATIONS][i];
   if (saved->rows == 0) return STATUS_OK;
@@ -210,6 +209,18 @@ static Status library_read_saved(const char *path, Arena *memory, thompson_prior
   return status;
 }
 
+/* Checks that the histories of `self` take the evidence that was saved, if they have a state of a fixed
+ * size. */
+static Status library_check_evidence(const thompson_posterior *self, const Saved *saved, bool fixed) {
+  const History *history = &self->history;
+  if (saved->size != (fixed ? history_state(history) : 0))
+    return status_set(STATUS_INPUT, "its evidence does not match its likelihood and its options");
+  for (size_t i = 0; i < saved->count && fixed; i++)
+    if (!history_accepts(history, saved->evidence + i * saved->size))
+      return status_set(STATUS_INPUT, "the evidence of agent %zu (from 0) is out of range", i);
+  return STATUS_OK;
+}
+
 /* Creates a posterior in the state that was saved. */
 static Status library_restore_posterior(const Saved *saved, const thompson_prior *prior,
                                         thompson_posterior **out) {
@@ -217,8 +228,7 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
   if (saved->count != 1) return status_set(STATUS_INPUT, "it does not hold exactly one posterior");
   TRY(thompson_posterior_new(prior, given->sampler, given->likelihood, given->options, given->seed, out));
   thompson_posterior *self = *out;
-  if (saved->size != (self->forgets ? history_state(&self->history) : 0))
-    return status_set(STATUS_INPUT, "its evidence does not match its options");
+  TRY(library_check_evidence(self, saved, self->forgets));
   TRY(library_posterior_check(self, (int)saved->rows, saved->x, saved->y));
   self->lives = (uint32_t)*saved->counts[LIVES];
   TRY(library_posterior_begin_sampler(self, 1));
@@ -238,8 +248,7 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
   TRY(thompson_agents_new(prior, (int)saved->count, given->sampler, given->likelihood, given->options,
                           given->seed, out));
   thompson_agents *self = *out;
-  if (saved->count > 0 && (size_t)self->size != saved->size)
-    return status_set(STATUS_INPUT, "its evidence does not match its likelihood");
+  if (saved->count > 0) TRY(library_check_evidence(self->posterior, saved, self->size > 0));
   TRY(library_posterior_check(self->posterior, (int)saved->rows, saved->x, saved->y));
   self->posterior->fallbacks = saved->fallbacks;
   if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));

@@ -3,6 +3,7 @@
 #include "core/lanes.h"
 #include "model/history/history_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form, int blocks,
@@ -141,6 +142,14 @@ void history_load(History *history, int run, int observations, const double *sta
   history->ops->load(history, run, state);
   history->content->observations[run] = observations;
   if (observations > history->rounds) history->rounds = observations;
+}
+
+bool history_accepts(const History *history, const double *state) {
+  const size_t d = (size_t)history->d, size = history_state(history);
+  for (size_t k = 0; k < size; k++)
+    if (!(fabs(state[k]) <= HISTORY_MOST)) return false;
+  state += (size_t)history->content->blocks * (d * (d + 3) / 2 + 1);
+  return !history->ops->accepts || history->ops->accepts(history, state);
 }
 
 void history_repeat_runs(const HistoryView *view, int first, int runs, int rows, double *x, double *scratch) {

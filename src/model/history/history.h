@@ -31,6 +31,10 @@ typedef struct {
   struct HistoryContent *content; /* in `memory`; a copy of this struct is a view of the same content */
 } History;
 
+/* The largest number in the state of a run: as many observations as can be counted, with evidence of 1e45
+ * each. */
+#define HISTORY_MOST (1e45 * 0x1p32)
+
 /* Creates an empty history. The likelihood must outlive it; the history lives as long as `memory`. */
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
 /* What a history is made for; all zeros: for passes over the observations of `runs` runs. */
@@ -77,6 +81,9 @@ double history_squares(const History *history, int run);
 size_t history_state(const History *history);
 void history_store(const History *history, int run, double *state);
 void history_load(History *history, int run, int observations, const double *state);
+/* Returns whether history_load takes a state: its numbers are finite and at most HISTORY_MOST in size, and
+ * what it says about its own layout is true. */
+bool history_accepts(const History *history, const double *state);
 /* Reads phi[d] of observation l of a run, with entries `stride` apart, and returns its reward. Only for a
  * history that keeps one row per observation; a run can have fewer observations than rounds
  * (history_observations). */

@@ -13,6 +13,7 @@
 #include "model/history/irls.h"
 #include "model/history/likelihood.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Tolerance of the mode from which expectation propagation starts. */
@@ -265,6 +266,11 @@ static void history_filtered_load(History *history, int run, const double *from)
   if (rows > self->recent.rounds) self->recent.rounds = rows;
 }
 
+static bool history_filtered_accepts(const History *history, const double *state) {
+  const Filtered *self = filtered_of(history);
+  return self->keep == 0 || (*state >= 0 && *state < self->capacity && *state == floor(*state));
+}
+
 const HistoryOps history_form_filtered = {.size = sizeof(Filtered),
                                           .append = history_filtered_append,
                                           .clear = history_filtered_clear,
@@ -272,4 +278,5 @@ const HistoryOps history_form_filtered = {.size = sizeof(Filtered),
                                           .discount = history_filtered_discount,
                                           .state = history_filtered_size,
                                           .store = history_filtered_store,
-                                          .load = history_filtered_load};
+                                          .load = history_filtered_load,
+                                          .accepts = history_filtered_accepts};

@@ -40,6 +40,8 @@ typedef struct HistoryOps {
   size_t (*state)(const History *history);
   void (*store)(const History *history, int run, double *state);
   void (*load)(History *history, int run, const double *state);
+  /* Returns whether finite numbers are such a state. */
+  bool (*accepts)(const History *history, const double *state);
 } HistoryOps;
 
 extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs,
