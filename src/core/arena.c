@@ -1,5 +1,7 @@
 #include "core/arena.h"
 
+#include "core/numeral.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,13 +67,13 @@ Status arena_resize(Arena *arena, void **array, size_t kept, size_t count, size_
 Status arena_print(Arena *arena, const char **out, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(NULL, 0, format, arguments);
+  int length = numeral_print(NULL, 0, format, arguments);
   va_end(arguments);
   ASSERT(length >= 0);
   char *text;
   ALLOCATE(arena, text, length + 1);
   va_start(arguments, format);
-  vsnprintf(text, (size_t)length + 1, format, arguments);
+  numeral_print(text, (size_t)length + 1, format, arguments);
   va_end(arguments);
   *out = text;
   return STATUS_OK;

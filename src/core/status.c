@@ -1,5 +1,7 @@
 #include "core/status.h"
 
+#include "core/numeral.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@ static _Thread_local char message[MESSAGE_SIZE];
 Status status_set(Status code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
+  numeral_print(message, sizeof message, format, arguments);
   va_end(arguments);
   return code;
 }
@@ -21,7 +23,7 @@ Status status_prefix(Status code, const char *format, ...) {
   memcpy(tail, message, sizeof tail);
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(message, sizeof message, format, arguments);
+  int length = numeral_print(message, sizeof message, format, arguments);
   va_end(arguments);
   if (length >= 0 && length < MESSAGE_SIZE)
     snprintf(message + length, sizeof message - (size_t)length, "%s", tail);

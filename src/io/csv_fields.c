@@ -1,5 +1,6 @@
 #include "io/csv_fields.h"
 
+#include "core/numeral.h"
 #include "io/input.h"
 
 #include <math.h>
@@ -78,7 +79,7 @@ Status csv_number(const CsvReader *reader, double *value) {
   char *end;
   if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
     return csv_fields_refuse(reader);
-  *value = strtod(reader->field, &end);
+  *value = numeral_read(reader->field, &end);
   if (end != reader->field + reader->length) return csv_fields_refuse(reader);
   char text[CSV_SHOWN_SIZE + 4];
   if (fabs(*value) <= DATASET_MOST) return STATUS_OK;

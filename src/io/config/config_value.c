@@ -1,4 +1,5 @@
 /* One value: checked against its key when read, and written so that it reads back as the same value. */
+#include "core/numeral.h"
 #include "io/config/config_internal.h"
 
 #include <errno.h>
@@ -27,20 +28,27 @@ static bool config_is_number(const char *text) {
   return *text == '\0';
 }
 
-/* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
+/* Returns what numeral_read does, without raising a floating-point exception; errno reports overflow and
  * underflow. */
 static double config_parse_real(const char *text) {
   fenv_t environment;
   feholdexcept(&environment);
   errno = 0;
-  double value = strtod(text, NULL);
+  double value = numeral_read(text, NULL);
   fesetenv(&environment);
   return value;
 }
 
+static void config_print(char *out, size_t size, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  numeral_print(out, size, format, arguments);
+  va_end(arguments);
+}
+
 void config_real_text(double value, char *out) {
   for (int digits = 15; digits <= 17; digits++) {
-    snprintf(out, 32, "%.*g", digits, value);
+    config_print(out, 32, "%.*g", digits, value);
     if (config_parse_real(out) == value) return;
   }
 }

@@ -1,0 +1,31 @@
+#include "core/numeral.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static locale_t numeral_locale; /* 0, which uselocale takes for no change, if it cannot be made */
+
+static void numeral_make_locale(void) { numeral_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0); }
+
+/* Gives this thread the decimal point, and returns the locale that it had. */
+static locale_t numeral_enter(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, numeral_make_locale);
+  return uselocale(numeral_locale);
+}
+
+double numeral_read(const char *text, char **end) {
+  const locale_t before = numeral_enter();
+  const double value = strtod(text, end);
+  uselocale(before);
+  return value;
+}
+
+int numeral_print(char *out, size_t size, const char *format, va_list arguments) {
+  const locale_t before = numeral_enter();
+  const int length = vsnprintf(out, size, format, arguments);
+  uselocale(before);
+  return length;
+}
