@@ -2,9 +2,13 @@
 
 #include "core/arena.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,13 +19,17 @@ static size_t folder_length(const char *path) {
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+/* Returns who may do what with a file. */
+static mode_t durable_mode(const struct stat *info) { return info->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO); }
+
 Status durable_begin(const char *path, char **temporary) {
   *temporary = NULL;
   size_t folder = folder_length(path);
   if (path[folder] == '\0')
     return status_set(STATUS_FILE, "cannot write '%s': it does not name a file", path);
   struct stat info;
-  if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
+  const bool exists = lstat(path, &info) == 0;
+  if (exists && !S_ISREG(info.st_mode))
     return status_set(STATUS_FILE, "cannot write %s: it is %s", path,
                       S_ISDIR(info.st_mode)   ? "a folder"
                       : S_ISLNK(info.st_mode) ? "a symbolic link"
@@ -38,6 +46,7 @@ Status durable_begin(const char *path, char **temporary) {
     if (fd < 0 && errno != EEXIST) break;
   }
   if (fd < 0) return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
+  if (exists) fchmod(fd, durable_mode(&info) | S_IRUSR | S_IWUSR); /* others must not read it meanwhile */
   close(fd);
   *temporary = name;
   name = NULL;
@@ -68,6 +77,27 @@ bool durable_is_temporary(const char *name, size_t size, char *of) {
   return true;
 }
 
+/* Returns the process that a temporary name belongs to. */
+static long durable_process_of(const char *name) {
+  size_t end = durable_strip_number(name, strlen(name) - 4); /* before the number and ".tmp" */
+  return strtol(name + durable_strip_number(name, end) + 1, NULL, 10);
+}
+
+void durable_sweep(const char *path) {
+  const size_t length = folder_length(path);
+  char *folder = length > 0 ? strndup(path, length) : strdup("."), of[NAME_MAX + 1];
+  DIR *entries = folder ? opendir(folder) : NULL;
+  free(folder);
+  if (!entries) return;
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    if (!durable_is_temporary(entry->d_name, sizeof of, of) || strcmp(of, path + length) != 0) continue;
+    const long process = durable_process_of(entry->d_name);
+    const bool dead = process == (long)getpid() || (kill((pid_t)process, 0) != 0 && errno == ESRCH);
+    if (dead) unlinkat(dirfd(entries), entry->d_name, 0);
+  }
+  closedir(entries);
+}
+
 /* Calls fsync on the file or folder `name` and returns 0 or errno. */
 static int sync_path(const char *name, int flags) {
   int fd = open(name, flags | O_RDONLY | O_CLOEXEC);
@@ -96,6 +126,8 @@ Status durable_publish(const char *temporary, const char *path, bool replace) {
     replace = error == EPERM || error == ENOSYS || error == EOPNOTSUPP;
     if (error == EEXIST || replace) error = 0;
   }
+  struct stat info;
+  if (error == 0 && replace && lstat(path, &info) == 0) chmod(temporary, durable_mode(&info));
   if (error == 0 && replace) error = rename(temporary, path) == 0 ? 0 : errno;
   if (error != 0 || !replace) unlink(temporary);
   if (error == 0) return durable_sync_folder_of(path);

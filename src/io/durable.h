@@ -10,10 +10,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Creates an empty temporary file in the folder of `path`; *temporary is its name, which the caller frees.
+/* Creates an empty temporary file in the folder of `path`, with the permissions of the file that it is to
+ * replace; *temporary is its name, which the caller frees.
  * Returns STATUS_FILE if the folder cannot be written, or if something other than a regular file is at
  * `path`: links are neither followed nor replaced. */
 Status durable_begin(const char *path, char **temporary);
+
+/* Removes the temporary files for `path` that killed processes of this machine have left, and those of this
+ * process itself, which must not be writing to `path`. Only where no other machine writes to `path`. */
+void durable_sweep(const char *path);
 
 /* Checks that durable_begin would succeed, and leaves nothing behind. For results that take long to
  * compute. */

@@ -10,6 +10,7 @@
 #include <hdf5.h>
 #include <math.h>
 #include <netcdf.h>
+#include <netcdf_mem.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,16 @@ Status store_check(StoreFile *file, int code, const char *format, ...) {
   return status_set(kind, "%s: cannot %s: %s", file->path, action, reason);
 }
 
+/* Writes a whole file and returns 0 or errno. */
+static int store_write_bytes(const char *path, size_t size, const void *bytes) {
+  errno = 0;
+  FILE *stream = fopen(path, "we");
+  if (!stream) return errno;
+  const bool written = fwrite(bytes, 1, size, stream) == size;
+  const int error = written ? 0 : errno;
+  return fclose(stream) == 0 || error != 0 ? error : errno;
+}
+
 /* Removes the temporary file. After a failed close HDF5 keeps the file open until the program ends, so its
  * space is released first. */
 static void store_discard_temporary(const char *temporary) {
@@ -88,13 +99,39 @@ Status store_create(const char *path, StoreFile **out) {
   return STATUS_OK;
 }
 
+Status store_create_in_memory(const char *path, StoreFile **out) {
+  SCOPED(StoreFile *, file, store_close);
+  *out = NULL;
+  TRY(store_new(path, &file));
+  TRY(durable_begin(path, &file->temporary));
+  errno = 0;
+  TRY(store_check(file, nc_create_mem(file->temporary, NC_NETCDF4, 0, &file->ncid), "create it"));
+  file->in_memory = true;
+  *out = file;
+  file = NULL;
+  return STATUS_OK;
+}
+
+/* Closes the file of the netCDF library, and writes what is still in memory. */
+static Status store_end(StoreFile *file) {
+  NC_memio content = {0};
+  if (!file->in_memory) return store_check(file, nc_close(file->ncid), "write it");
+  TRY(store_check(file, nc_close_memio(file->ncid, &content), "write it"));
+  /* What follows the end is room that HDF5 did not need. */
+  const uint64_t end = content.size < STORE_HDF5_HEAD ? UINT64_MAX : store_hdf5_end(content.memory);
+  const size_t size = end < content.size ? (size_t)end : content.size;
+  const int error = store_write_bytes(file->temporary, size, content.memory);
+  free(content.memory);
+  return store_check(file, error, "write it");
+}
+
 Status store_finish(StoreFile *file, Status written) {
   if (written != STATUS_OK) {
     store_abandon(file);
     return written;
   }
   ASSERT(file->temporary);
-  Status status = store_check(file, nc_close(file->ncid), "write it");
+  Status status = store_end(file);
   if (status == STATUS_OK) status = store_check(file, store_seal(file->temporary), "write it");
   if (status == STATUS_OK)
     status = durable_publish(file->temporary, file->path, true);

@@ -33,6 +33,11 @@ void store_prepare_library(void);
 Status store_path_check(const char *path);
 /* Begins writing `path`. End *out with store_finish or store_abandon. */
 Status store_create(const char *path, StoreFile **out);
+/* Begins writing `path` likewise, but composes the file in memory, and writes it to the disk as it is
+ * finished. HDF5 never lets go of a file on a disk that became full: its descriptor stays open, and the
+ * process dies at exit, unless store_prepare_library was called first. For libraries, whose files are small.
+ */
+Status store_create_in_memory(const char *path, StoreFile **out);
 /* Closes the file, appends a checksum, syncs it, renames it to its final name, syncs the folder, and frees
  * `file`; on failure the temporary file is removed, and `file` is freed all the same. If `written` is not
  * STATUS_OK, abandons the file instead (NULL: it could not be created) and returns `written`. */

@@ -51,16 +51,21 @@ static Status store_seal_verify(const char *path, FILE *stream, uint64_t size, b
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not match its content", path);
 }
 
-/* Checks the tail of a file that has no seal and whose data end at `end`. STATUS_INPUT if the few bytes after
- * that are the remains of a seal. */
+/* Checks the tail of a file that has no seal at its end and whose data end at `end`. STATUS_INPUT if the data
+ * are followed by a seal and further bytes, or by the remains of a seal. */
 static Status store_seal_check_tail(const char *path, FILE *stream, uint64_t size, uint64_t end) {
-  if (size <= end || size - end > SEAL_SIZE) return STATUS_OK;
-  const size_t length = (size_t)(size - end);
   char tail[SEAL_SIZE];
+  if (size <= end) return STATUS_OK;
+  const size_t length = size - end < SEAL_SIZE ? (size_t)(size - end) : SEAL_SIZE;
+  const bool read = fseeko(stream, (off_t)end, SEEK_SET) == 0 && fread(tail, 1, length, stream) == length;
+  if (size - end > SEAL_SIZE) {
+    if (!read || memcmp(tail, mark, 8) != 0) return STATUS_OK;
+    return status_set(STATUS_INPUT, "%s is damaged: %ju bytes were appended after its checksum", path,
+                      (uintmax_t)(size - end - SEAL_SIZE));
+  }
   /* The netCDF library pads a classic file that is written without fill values to a whole page, with zeros.
    */
-  bool padding = size % PAGE == 0 && fseeko(stream, -(off_t)length, SEEK_END) == 0 &&
-                 fread(tail, 1, length, stream) == length;
+  bool padding = size % PAGE == 0 && read;
   for (size_t i = 0; i < length && padding; i++) padding = tail[i] == 0;
   if (padding) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, after its data, are not a checksum",
@@ -249,14 +254,7 @@ bool store_is_netcdf(const char *path) {
 /* ---- where an HDF5 file says that it ends: "HDF5 File Format Specification Version 3.0" (The HDF Group),
  * section II.A, "Disk Format: Level 0A - Format Signature and Superblock"; all numbers little-endian */
 
-enum { HDF5_HEAD = 28 + 3 * 8 /* up to the end of the address, in the version with the longest header */ };
-
-/* Returns the "end of file address" of the superblock; UINT64_MAX if we do not know how to find it, which is
- * left to the library to judge. */
-static uint64_t hdf5_end(FILE *stream) {
-  unsigned char head[HDF5_HEAD];
-  rewind(stream);
-  if (fread(head, 1, HDF5_HEAD, stream) != HDF5_HEAD) return UINT64_MAX;
+uint64_t store_hdf5_end(const unsigned char *head) {
   const unsigned version = head[8], bytes = version < 2 ? head[13] : head[9];
   if (version > 3 || (bytes != 4 && bytes != 8)) return UINT64_MAX;
   /* It comes after the base address and the address of free space (versions 0 and 1) or of the superblock
@@ -265,6 +263,12 @@ static uint64_t hdf5_end(FILE *stream) {
   uint64_t end = 0;
   for (unsigned i = bytes; i > 0; i--) end = end << 8 | head[first + 2 * bytes + i - 1];
   return end;
+}
+
+static uint64_t hdf5_end(FILE *stream) {
+  unsigned char head[STORE_HDF5_HEAD];
+  rewind(stream);
+  return fread(head, 1, sizeof head, stream) == sizeof head ? store_hdf5_end(head) : UINT64_MAX;
 }
 
 /* ---- opening */
