@@ -176,19 +176,20 @@ static double carry_to_posterior(Tempered *self, int64_t *fallbacks) {
   return ess;
 }
 
-/* Draws by picking from the cloud: the particles' streams do not depend on how many draws are wanted. */
+/* Draws by picking from the cloud: the particles' streams have the run and the round of the draws, and do not
+ * depend on how many are wanted. */
 static void tempered_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                             int64_t *fallbacks) {
   Tempered *self = sampler->state;
   const size_t lanes = rng.lanes;
-  const int round = history->rounds, particles = self->particles;
+  const int particles = self->particles;
   double *uniform = theta + (size_t)(sampler->d - 1) * lanes;
   rng_lanes_uniform(&rng, 1, uniform);
   for (int b = 0; b < history->runs; b++) {
-    const uint32_t name = sampler->setup.first_run + (uint32_t)b;
+    const Rng call = rng_of_lane(&rng, (uint32_t)b * (uint32_t)draws);
     self->sampler = sampler, self->history = history, self->b = b;
-    self->rng = sampler_update_streams(sampler, round, particles, b * particles, particles);
-    self->rng_resample = particles_cloud_stream(self->key, name, (uint32_t)round);
+    self->rng = rng_lanes(self->key, call.run, 1, particles, call.round);
+    self->rng_resample = particles_cloud_stream(self->key, call.run, call.round);
     sampler->ess[b] = carry_to_posterior(self, fallbacks);
     particles_pick(sampler->d, particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);

@@ -245,10 +245,8 @@ static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLane
     streams.lanes = (uint32_t)draws;
     tilted_find_tilt(self, &view);
     cloud->stage = self->stage[0];
-    cloud->sampler.setup.first_run = rng_of_lane(&streams, 0).run;
     linalg_spectral_lanes(d, 1, self->basis.u, self->q, cloud->precision);
     linalg_multiply_lanes(d, 1, self->basis.u, self->b, cloud->vector);
-    /* rounds key the streams */
     history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
     sampler_sample(&cloud->sampler, &cloud->tilt, streams, draws, cloud->draws, fallbacks + run);
     lanes_copy(d, draws, cloud->draws, draws, theta + (size_t)run * (size_t)draws, (int)rng.lanes);
