@@ -23,6 +23,7 @@ struct Alarm {
   double *precision, *vector; /* [d, d, S], [d, S] */
   double *one, *basis, *eigenvalue; /* [d, d], [d, d], [d]: Lambda, its eigenvectors and eigenvalues */
   double *b; /* [d] */
+  const double *noise_of_b; /* [d, d]: its covariance given theta, if that is not Lambda; NULL */
   /* For any other: */
   double *phi, *y; /* [d, S], [S]: one observation of each history */
   double *uniform, *normal; /* [M] */
@@ -67,30 +68,41 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   return history_reserve(&self->histories, observations);
 }
 
-/* Fills the histories with Gaussian rewards: the evidence of the given one, and simulated ones of the same
- * precision, b = Lambda theta + Lambda^1/2 noise. */
-static void alarm_fill_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
+/* Adds (of_noise root(v_k) noise_k + of_theta v_k u_k' theta) u_k to each simulated b, over the eigenvalues
+ * v_k and eigenvectors u_k of a matrix[d, d]. */
+static void alarm_add_spectrum(Alarm *self, const double *matrix, double of_noise, double of_theta) {
   const int d = self->d, draws = self->draws, runs = draws + 1;
-  history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
-  Status status = linalg_eigen(d, self->one, self->basis, self->eigenvalue);
+  Status status = linalg_eigen(d, matrix, self->basis, self->eigenvalue);
   ASSERT(status == STATUS_OK);
+  for (int s = 1; s < runs; s++)
+    for (int k = 0; k < d; k++) {
+      /* With fewer observations than dimensions, eigenvalues below this share of the largest are only
+       * rounding errors, of directions that were not observed. */
+      if (!(self->eigenvalue[k] > 1e-12 * self->eigenvalue[d - 1])) continue;
+      const double root = sqrt(self->eigenvalue[k]);
+      double whitened = of_noise * self->noise[k * draws + s - 1], along = 0;
+      for (int i = 0; i < d; i++) along += root * self->basis[i * d + k] * self->theta[i * draws + s - 1];
+      whitened += of_theta * along;
+      for (int i = 0; i < d; i++) self->vector[i * runs + s] += root * whitened * self->basis[i * d + k];
+    }
+}
+
+/* Fills the histories with Gaussian rewards: the evidence of the given one, and simulated ones of the same
+ * precision, b = Lambda theta + noise of the covariance Lambda, or of another if the evidence has aged. */
+static void alarm_fill_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
+  const int d = self->d, runs = self->draws + 1;
+  history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
   lanes_repeat(d, runs, self->b, self->vector);
   lanes_repeat(d * d, runs, self->one, self->precision);
   rng_lanes_normal(rng, d, self->noise);
-  for (int s = 1; s < runs; s++) {
-    for (int i = 0; i < d; i++) self->vector[i * runs + s] = 0;
-    for (int k = 0; k < d; k++) {
-      /* With fewer observations than dimensions, eigenvalues of Lambda below this share of the largest are
-       * only rounding errors, of directions that were not observed. */
-      if (!(self->eigenvalue[k] > 1e-12 * self->eigenvalue[d - 1])) continue;
-      const double root = sqrt(self->eigenvalue[k]);
-      double whitened = self->noise[k * draws + s - 1];
-      for (int i = 0; i < d; i++) whitened += root * self->basis[i * d + k] * self->theta[i * draws + s - 1];
-      for (int i = 0; i < d; i++) self->vector[i * runs + s] += root * whitened * self->basis[i * d + k];
-    }
-  }
+  for (int i = 0; i < d; i++)
+    for (int s = 1; s < runs; s++) self->vector[i * runs + s] = 0;
+  alarm_add_spectrum(self, self->one, self->noise_of_b ? 0 : 1, 1);
+  if (self->noise_of_b) alarm_add_spectrum(self, self->noise_of_b, 1, 0);
   history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
 }
+
+void alarm_set_noise(Alarm *self, const double *covariance) { self->noise_of_b = covariance; }
 
 /* Fills the histories with any other rewards: the given observations, with simulated rewards after the real
  * one. */

@@ -24,6 +24,9 @@ int alarm_histories(const Likelihood *likelihood);
  * must outlive it. */
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
                     int draws, uint64_t seed, Alarm **out);
+/* Sets the covariance[d, d] that b, the vector of the evidence, has given theta, if that is not the
+ * precision: for evidence of which parts were discounted. It must outlive the alarm. */
+void alarm_set_noise(Alarm *self, const double *covariance);
 /* Returns the p-value of a run of the history, from 1 / (draws + 1), the smallest that this many draws can
  * show, to 1. The run must have observations, kept one by one (history_observation) unless the likelihood is
  * conjugate. Streams: RNG_ALARM, run = stream_run, round = history->rounds. */
