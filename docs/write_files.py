@@ -45,7 +45,7 @@ ATTRIBUTES = {
               "log_marginal_likelihood": "of the history under the prior, where the sampler has it", "log_marginal_likelihood_error": "how far it may be off",
               "prior_p_value": "of the history under the prior, with Gaussian rewards; small where the prior may be wrong",
               "guard_weight": "with the option `guard`, the posterior probability of the guard"},
-    "saved": {"saved_format": "version of this format: 1", "saved": "`posterior` or `agents`", "sampler": "name", "likelihood": "name",
+    "saved": {"saved_format": "version of this format: 2 with `share`, else 1", "saved": "`posterior` or `agents`", "sampler": "name", "likelihood": "name",
               "options": "as they were given: `rule=thompson,noise=0.5`", "seed": "names the random numbers", "fallbacks": "numerical fallbacks so far"},
     "embedding": {"noise": "standard deviation of rewards, for `problem.noise: auto`", "seed": "of `prepare`", "ridge": "of the regressions",
                   "ratings_sha256": "hash of the ratings in any order", "ratings": "how many", "rating_mean": "what was subtracted",
@@ -258,7 +258,7 @@ def page(folder):
 
 def saved_part(used):
     """What is saved in addition to the prior, from the samples of the tests."""
-    described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_1_{name}.nc" for name in ("agents", "agents_clicks", "posterior")))
+    described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_{name}.nc" for name in ("1_agents", "1_agents_clicks", "1_posterior", "2_aged")))
     described.attributes -= {"prior", "seconds_fit"}
     own = [name for name in described.variables if name not in ("weight", "mean", "covariance")]
     return described.table(own) + "\n\n" + described.attribute_table(used) + "\n"

@@ -21,7 +21,7 @@ import xarray as xr
 
 BUILD, SOURCE = pathlib.Path(os.environ["THOMPSON_BUILD"]), pathlib.Path(os.environ["THOMPSON_SOURCE"])
 NAMES = """thompson_age thompson_agents_add thompson_agents_age thompson_agents_arguments thompson_agents_choose thompson_agents_choose_propensity thompson_agents_count
-           thompson_agents_draw thompson_agents_fallbacks thompson_agents_forget thompson_agents_free thompson_agents_learn_prior thompson_agents_new thompson_agents_noise
+           thompson_agents_draw thompson_agents_fallbacks thompson_agents_forget thompson_agents_free thompson_agents_learn_prior thompson_agents_learn_prior_until thompson_agents_new thompson_agents_noise
            thompson_agents_observe thompson_agents_open thompson_agents_probabilities thompson_agents_save thompson_choose
            thompson_choose_propensity thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observation_count
            thompson_observations thompson_observe thompson_p_value thompson_posterior_arguments thompson_posterior_copy thompson_posterior_free

@@ -14,6 +14,7 @@ import os
 import pathlib
 import pickle
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -138,6 +139,12 @@ TABLE = {
     "agents: a negative id": lambda: agents().draw([-1]),
     "agents: an id beyond int": lambda: agents().draw([2 ** 32]),
     "agents: real ids": lambda: agents().draw([0.0]),
+    "agents: masked ids": lambda: agents().draw(np.ma.masked_equal([0, 1, 2], 1)),
+    "agents: observe masked ids": lambda: agents().observe(np.ma.masked_equal([0, 1], 1), X[:2], Y[:2]),
+    "train: masked tasks": lambda: thompson.train(logs=(np.ma.masked_equal([0, 1, 0, 1, 0, 1], 1), X, Y)),
+    "from_mixture: masked means": lambda: thompson.Prior.from_mixture([1.0], np.ma.masked_equal(np.zeros((1, D)), 0), [np.eye(D)]),
+    "p_value: memory that forgets clicks": lambda: (lambda one: (one.observe(X, [0, 1, 0, 1, 1, 0]), one.p_value()))(agent(likelihood="logistic", memory="filtered")),
+    "p_value: memory that keeps some counts": lambda: (lambda one: (one.observe(X, Y), one.p_value()))(agent(likelihood="poisson", memory={"keep": 2})),
     "agents: one id as a number": lambda: agents().choose(0, ARMS),
     "agents: ids of two axes": lambda: agents().choose([[0, 1]], ARMS),
     "agents: too few rewards": lambda: agents().observe([0, 1], X[:2], Y[:1]),
@@ -310,8 +317,8 @@ class Streams(unittest.TestCase):
 
 
 class Agents(unittest.TestCase):
-    CONJUGATE = ("mixts", "exact", "localised", "diffts", "dps", "joint", "tilted", "mala")
-    CLICKS = ("mixts", "localised", "diffts")
+    CONJUGATE = ("mixts", "exact", "localised", "diffts", "dps", "joint", "tilted", "mala", "smc_tempered", "twisted")
+    CLICKS = ("mixts", "localised", "diffts", "smc_tempered")
 
     def test_at_once_or_one_by_one(self):
         """Whatever the order of ids, in one call or in many, uneven or with repeats: the same arms and draws to the bit, and agent 0 is the posterior
@@ -384,6 +391,16 @@ class Agents(unittest.TestCase):
                     copied, opened = copy.copy(alone), through_file(alone)
                     first = [(each.choose(arms), each.draw().tobytes()) for each in (copied, opened, alone)]
                     self.assertEqual(len(set(first)), 1)
+
+    def test_no_shared_clouds(self):
+        """Agents that know the same draw differently, and a call draws nothing that an earlier one drew: smc_tempered, whose draws are particles."""
+        many = thompson.Agents(prior(), 60, "smc_tempered", seed=1, particles=100)
+        seen = []
+        for _ in range(3):
+            many.observe(range(60), np.broadcast_to(X[0], (60, D)), np.full(60, Y[0]))
+            seen += list(many.draw(range(60))[:, 0]) + list(many.draw(range(60))[:, 0])
+            many.forget(range(60))
+        self.assertEqual(len({theta.tobytes() for theta in seen}), 360)
 
     def test_streams(self):
         """Agents with the same knowledge draw differently; the seed repeats everything; forget and add keep the streams."""
@@ -594,7 +611,7 @@ class Saved(unittest.TestCase):
         With clicks the random numbers are the same, but where the approximation's iterations end, and how wide candidates are drawn, is not promised: the
         numbers are recorded again when that changes, and the change log says so."""
         golden = pathlib.Path(os.environ["THOMPSON_SOURCE"], "tests", "golden")
-        for name, precise in (("saved_1_posterior", 1e-6), ("saved_1_clicks", 1e-3)):
+        for name, precise in (("saved_1_posterior", 1e-6), ("saved_1_clicks", 1e-3), ("saved_2_aged", 1e-6)):
             one = thompson.Posterior.open(golden / f"{name}.nc")
             self.assertEqual((one.sampler, one.seed, len(one.observations[1])), ("mixts", 11, 4))
             np.testing.assert_allclose(one.draw(2), np.loadtxt(golden / f"{name}.txt"), rtol=precise)
@@ -639,6 +656,224 @@ class Saved(unittest.TestCase):
                     if step >= ended:
                         states.append(copy.copy(again).draw(range(200), 2).tobytes())
                 self.assertIn(saved.draw(range(200), 2).tobytes(), states)
+
+
+class Files(unittest.TestCase):
+    """What saving does to files and to the process."""
+
+    def test_disk_that_is_full(self):
+        """A save that fails (files may not grow) leaves the old file, no descriptor and no temporary file; the next one works, and the process ends well."""
+        code = """
+import os, resource, tempfile, thompson
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "saved.nc")
+    for one in (package["prior"](), package["agent"](), package["agents"]()):
+        one.save(path)
+        whole, open_files = open(path, "rb").read(), len(os.listdir("/proc/self/fd"))
+        for size in (0, 100, 4096, len(whole) - 65):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            try:
+                one.save(path)
+                print("saved")
+            except thompson.Error as error:
+                assert error.code == 4 and "File too large" in str(error), error
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert open(path, "rb").read() == whole and os.listdir(folder) == ["saved.nc"]
+            assert len(os.listdir("/proc/self/fd")) == open_files
+        one.save(path)
+"""
+        with in_a_process(code) as process:
+            said = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual((said[0], process.returncode), ("", 0), said[1])
+
+    def test_permissions(self):
+        """A file that only its owner may read stays so; a new one has what the umask leaves."""
+        with tempfile.TemporaryDirectory() as folder:
+            for one in (prior(), agent(), agents()):
+                for mode in (0o600, 0o400, 0o660, 0o644):
+                    path = pathlib.Path(folder, "saved.nc")
+                    one.save(path)
+                    path.chmod(mode)
+                    one.save(path)
+                    self.assertEqual(path.stat().st_mode & 0o7777, mode)
+                    path.unlink()
+            before = os.umask(0o027)
+            try:
+                one.save(path)
+            finally:
+                os.umask(before)
+            self.assertEqual(path.stat().st_mode & 0o7777, 0o640)
+
+    def test_leftovers(self):
+        """What killed processes left for this file is removed by the next save; what belongs to another file or to a process that runs is not."""
+        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(["true"]) as ended:
+            ended.wait()
+            path, running = os.path.join(folder, "saved.nc"), os.getppid()
+            stays = [f".saved.nc.{running}.0.tmp", f".other.nc.{ended.pid}.0.tmp", "saved.nc.bak", ".saved.nc.x.0.tmp"]
+            for name in [*stays, f".saved.nc.{ended.pid}.0.tmp", f".saved.nc.{ended.pid}.17.tmp", f".saved.nc.{os.getpid()}.0.tmp"]:
+                pathlib.Path(folder, name).touch()
+            agents().save(path)
+            self.assertEqual(sorted(os.listdir(folder)), sorted([*stays, "saved.nc"]))
+
+    def test_appended(self):
+        """Bytes after the end are detected in files of every kind."""
+        for one, kind in ((prior(), thompson.Prior), (agent(), thompson.Posterior), (agents(), thompson.Agents)):
+            for rest in (b"x", b"\0" * 64, b"thompson", b"x" * 72, b"x" * 73, b"x" * 5000, b"\0" * 4096):
+                with self.assertRaisesRegex(thompson.Error, "damaged"):
+                    with_file(one, kind, lambda content, rest=rest: content + rest)
+
+    def test_names_that_are_not_utf_8(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.fsencode(folder) + b"/\xe4\xff.nc"
+            self.assertRaisesRegex(thompson.Error, r"\\xe4\\xff.nc", thompson.Agents.open, path)
+            for one in (prior(), agent(), agents()):
+                for name in (path, os.fsdecode(path), pathlib.Path(os.fsdecode(path))):
+                    one.save(name)
+                    self.assertEqual(repr(type(one).open(name)), repr(one))
+
+
+def of_locale(code):
+    """What a process with a decimal comma prints; skips the test where there is no such locale."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not shutil.which("localedef") or subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", os.path.join(folder, "de_DE.UTF-8")], capture_output=True, check=False).returncode:
+            raise unittest.SkipTest("localedef cannot make de_DE.UTF-8")
+        start = "import locale, numpy as np, thompson\nassert locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8') and locale.str(0.5) == '0,5'\n"
+        with in_a_process(start + code, env={**os.environ, "LOCPATH": folder}) as process:
+            said = process.communicate(timeout=program.PATIENCE)
+    return said, process.returncode
+
+
+class Locale(unittest.TestCase):
+    def test_decimal_comma(self):
+        """Options, files and sentences are those of any other process."""
+        code = """
+one = package["agent"](noise=0.5, discount=0.25, floor=0.125, temper=1.5)
+one.observe(package["X"], package["Y"])
+one.age(1)
+again = package["through_file"](one)
+print(one.noise, again.noise, one.options, again.options, (one.draw(2) == again.draw(2)).all())
+made = thompson.train(theta=np.random.default_rng(1).standard_normal((50, 2)), family="diffusion", stages=3, training_steps=5, hidden=[4], learning_rate=0.003)
+print(package["through_file"](made).sample(1).tobytes().hex())
+for wrong in (dict(noise=-0.5), dict(floor=0.75), dict(discount=1.5)):
+    try:
+        package["agent"](**wrong)
+    except thompson.Error as error:
+        print(error)
+"""
+        said = of_locale(code)
+        with in_a_process("import numpy as np, thompson\n" + code) as process:
+            self.assertEqual(said, (process.communicate(timeout=program.PATIENCE), 0))
+        self.assertEqual(said[0][1], "")
+        self.assertEqual(said[0][0].count("\n"), 5, said[0][0])
+
+
+class Lives(unittest.TestCase):
+    """Who lives as long as whom."""
+
+    def test_prior_before_its_agents(self):
+        """A prior may be closed before what uses it: by its finalizer, in a cycle, or by an error as it is learned. Memory that was freed is overwritten."""
+        code = """
+import copy, gc, numpy as np, thompson
+made = thompson.train(theta=np.random.default_rng(1).standard_normal((50, 3)), family="diffusion", stages=3, training_steps=5, hidden=[4])
+def use(one):
+    if isinstance(one, thompson.Posterior):
+        one.observe(package["X"], package["Y"]), one.choose(package["ARMS"]), one.p_value(), one.probabilities(package["ARMS"])
+        return copy.copy(one).draw(3).tobytes() + one.draw(300).tobytes() + package["through_file"](one).draw(1).tobytes()
+    one.observe([0, 1], package["X"][:2], package["Y"][:2]), one.choose([1], package["ARMS"]), one.add(3)
+    return one.draw([0, 1, 5], 300).tobytes()
+def learned(one):
+    one.observe(range(5), package["X"][:5], package["Y"][:5])
+    one.learn_prior()
+    return use(one)
+class Late:
+    def __del__(self):
+        said.append(use(self.one))
+for sampler, kind in (("diffts", 0), ("localised", 0), ("mixts", 0), ("diffts", 1), ("mixts", 1), ("mixts", 2)):
+    given = (lambda: package["through_file"](made)) if sampler == "diffts" else package["prior"]
+    make = lambda: thompson.Posterior(given(), sampler, seed=1) if kind == 0 else thompson.Agents(given(), 5, sampler, seed=1)
+    what = learned if kind == 2 else use
+    want = what(make())
+    one = make()
+    one.prior.__del__()
+    gc.collect()
+    assert what(one) == want, (sampler, kind, "finalizer")
+    if kind == 2:
+        one.prior.__del__()
+        one.draw([0, 1], 300)
+        continue
+    said, late = [], Late()
+    late.one = make()
+    late.prior, late.own = late.one.prior, late
+    del late
+    gc.collect()
+    assert said == [want], (sampler, kind, "cycle")
+print("well")
+"""
+        with in_a_process(code, env={**os.environ, "MALLOC_PERTURB_": "165"}) as process:
+            said = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual((said[0], process.returncode), ("well\n", 0), said[1][-2000:])
+
+    def test_interrupt_of_a_conversion(self):
+        """KeyboardInterrupt stays what it is wherever it arrives: a thread interrupts thousands of short calls."""
+        code = """
+import _thread, threading, time
+from thompson import _library as library
+one, many, seen, ended = package["agent"](), package["agents"](), 0, False
+def interrupt():
+    while not ended:
+        time.sleep(0.0003)
+        if armed:
+            _thread.interrupt_main()
+armed = False
+threading.Thread(target=interrupt, daemon=True).start()
+until = 300
+while seen < until:
+    try:
+        armed = True
+        while True:
+            len(many), one.noise, many.fallbacks, one.prior.dimension, one.fallbacks
+    except KeyboardInterrupt:
+        armed = False
+        seen += 1
+    try:
+        time.sleep(0.001)
+    except KeyboardInterrupt:
+        pass
+ended = True
+print("interrupts", seen)
+"""
+        with in_a_process(code) as process:
+            said = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual((said[0], process.returncode), ("interrupts 300\n", 0), said[1][-2000:])
+
+    def test_conversions_are_made_in_c(self):
+        """No type of an argument converts in Python, where an interrupt would become an ArgumentError."""
+        from thompson import _library
+        for _, *arguments in _library.FUNCTIONS.values():
+            for each in arguments:
+                self.assertNotIsInstance(inspect.getattr_static(each, "from_param", None), (classmethod, staticmethod), each)
+
+    def test_interrupt_of_learn_prior(self):
+        """Control-C ends it, and leaves the agents as they were; it would take minutes."""
+        code = """
+import numpy as np, thompson
+rng, d, n = np.random.default_rng(1), 12, 20000
+many = thompson.Agents(thompson.Prior.from_mixture([1], np.zeros((1, d)), [np.eye(d)]), n, seed=1)
+for _ in range(3):
+    many.observe(range(n), rng.standard_normal((n, d)), rng.standard_normal(n))
+before, want = many.prior, package["copy"].copy(many).draw([3])
+print("began", flush=True)
+try:
+    many.learn_prior()
+except KeyboardInterrupt:
+    print("interrupted", [thread.name for thread in threading.enumerate()], many.prior is before, (many.draw([3]) == want).all())
+"""
+        with in_a_process(code) as process:
+            self.assertEqual(process.stdout.readline(), "began\n")
+            interrupt = threading.Timer(0.4, process.send_signal, [signal.SIGINT])
+            interrupt.start()
+            said = process.communicate(timeout=program.PATIENCE)
+        self.assertEqual((process.returncode, said[0]), (0, "interrupted ['MainThread'] True True\n"), said[1])
 
 
 class Service(unittest.TestCase):
@@ -974,6 +1209,23 @@ class Public(unittest.TestCase):
         one.observe(X, 20 * Y)
         self.assertLess(one.p_value(), 0.05)
 
+    def test_p_value_after_age(self):
+        """Uniform if the prior is right, however the observations aged (Kolmogorov-Smirnov distance of 300 posteriors, below its upper 0.1% quantile); the same
+        from a copy and from a file."""
+        made, rng, count = thompson.Prior.from_mixture([1], np.zeros((1, 4)), [0.3 * np.eye(4)]), np.random.default_rng(3), 300
+        theta, p = made.sample(count, seed=5), []
+        for k in range(count):
+            one = thompson.Posterior(made, seed=k, noise=2.0, discount=0.3)
+            for rows, rounds in ((12, 2), (6, 1), (3, 0)):
+                x = rng.standard_normal((rows, 4))
+                one.observe(x, x @ theta[k] + 2 * rng.standard_normal(rows))
+                one.age(rounds)
+            p.append(one.p_value())
+            if k < 3:
+                self.assertEqual({p[-1]}, {copy.copy(one).p_value(), through_file(one).p_value()})
+        p = np.sort(p)
+        self.assertLess(max(np.max(np.arange(1, count + 1) / count - p), np.max(p - np.arange(count) / count)), 1.95 / np.sqrt(count) + 1e-3)
+
     def test_silence(self):
         """xarray reads and writes files after this package has, and HDF5 prints nothing about what it fails to find."""
         code = """
@@ -1143,6 +1395,40 @@ class Threads(unittest.TestCase):
             os._exit(0)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(os.read(ends[0], 8 * 4 * D), one.draw(4).tobytes())
+
+    def test_fork_while_others_work(self):
+        """Children of a process whose other threads save, open and draw, with a shared prior: each opens and saves a file of its own, draws with that
+        prior, and uses the object that was being saved."""
+        made = thompson.train(theta=np.random.default_rng(1).standard_normal((50, D)), family="diffusion", stages=3, training_steps=5, hidden=[4])
+        drawn, shared, ended = thompson.Posterior(made, seed=1), agents(), threading.Event()
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of a process with threads that is forked
+            shared.save(os.path.join(folder, "shared.nc"))
+
+            def work(action):
+                while not ended.is_set():
+                    action()
+
+            actions = (lambda: shared.save(os.path.join(folder, "shared.nc")), lambda: drawn.draw(200), lambda: thompson.Agents.open(os.path.join(folder, "shared.nc")))
+            others = [threading.Thread(target=work, args=[action]) for action in actions]
+            for other in others:
+                other.start()
+            try:
+                for number in range(20):
+                    child = os.fork()
+                    if child == 0:
+                        signal.alarm(int(program.PATIENCE))
+                        path = os.path.join(folder, f"{number}.nc")
+                        shared.save(path)
+                        thompson.Agents.open(path).draw([0])
+                        thompson.Posterior(made, seed=1).draw(2)
+                        drawn.draw(2)
+                        os._exit(0)
+                    self.assertEqual(os.waitpid(child, 0)[1], 0)
+            finally:
+                ended.set()
+                for other in others:
+                    other.join()
 
     def test_few_tasks(self):
         """A prior from too few tasks is made, with a warning; one from enough tasks without."""

@@ -46,14 +46,20 @@ def load():
     return ctypes.CDLL(path)
 
 
-class HANDLE:
-    """An object of the library: C does not check that it exists."""
+class Ended(ctypes.ArgumentError, AttributeError):
+    """Use of an object that has ended, or was never made."""
 
-    @classmethod
-    def from_param(cls, handle):
-        if not handle:
-            raise ValueError("this object has ended")
-        return handle
+
+class Handled:
+    """What has a handle: an object of the library, which does not check that it exists."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        """Called for what is missing: there is no handle before an object is made, and none once it has ended."""
+        if hasattr(type(self), name):
+            raise Ended("this object has ended, or was never made")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class Arguments(ctypes.Structure):
@@ -61,7 +67,8 @@ class Arguments(ctypes.Structure):
     _fields_ = [("sampler", ctypes.c_char_p), ("likelihood", ctypes.c_char_p), ("options", ctypes.c_char_p), ("seed", ctypes.c_uint64)]
 
 
-ARRAY, TEXT = ctypes.c_void_p, ctypes.c_char_p
+# Arguments are converted in C: an interrupt in a conversion in Python would become an ArgumentError.
+HANDLE, ARRAY, TEXT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
 SCORE_NETWORK = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), INT, ctypes.POINTER(ctypes.c_double))
 DENOISER = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, *[ctypes.POINTER(ctypes.c_double)] * 4)
@@ -112,7 +119,7 @@ FUNCTIONS = {
     "agents_forget": (STATUS, HANDLE, INT, ARRAY),
     "age": (STATUS, HANDLE, INT),
     "agents_age": (STATUS, HANDLE, INT, ARRAY, INT),
-    "agents_learn_prior": (STATUS, HANDLE, OUT),
+    "agents_learn_prior_until": (STATUS, HANDLE, ctypes.POINTER(INT), OUT),
     "agents_add": (STATUS, HANDLE, INT),
     "agents_count": (INT, HANDLE),
     "agents_noise": (ctypes.c_double, HANDLE),
@@ -129,7 +136,7 @@ def check(code, _function, _arguments):
     if error_of_user:
         raise error_of_user
     if code:
-        raise Error(error().decode(), code)
+        raise Error(error().decode(errors="backslashreplace"), code)  # a path need not be UTF-8
     return code
 
 
@@ -148,12 +155,18 @@ def __getattr__(name):
     return globals()[name]
 
 
+def unmasked(name, values):
+    """An array; one with masked values is refused, as its other values would be used without the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise TypeError(f"{name} has masked values")
+    return np.asarray(values)
+
+
 def numbers(name, values):
     """An array of doubles of any shape, from real numbers: anything that would lose its meaning in the conversion (an imaginary part, a mask, a text) is refused."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf" or isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        what = "masked values" if array.dtype.kind in "biuf" else f"values of type {array.dtype}"
-        raise TypeError(f"{name} has {what} where real numbers are needed")
+    array = unmasked(name, values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} has values of type {array.dtype} where real numbers are needed")
     return array.astype(np.float64, copy=False)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from . import _library as library
 from .beliefs import Belief
-from .priors import Prior
+from .priors import Prior, interruptible
 
 
 class Agents(Belief):
@@ -45,7 +45,7 @@ class Agents(Belief):
 
     def _ids(self, ids):
         """ids[m] in the layout of C, which checks that the agents exist."""
-        ids = np.asarray(ids)
+        ids = library.unmasked("ids", ids)
         if ids.dtype.kind not in "iu" and ids.size or ids.ndim != 1:
             raise TypeError(f"ids is {ids.ndim}-dimensional, of type {ids.dtype}: a list of integers is needed")
         if ids.size and not 0 <= ids.min() <= ids.max() < len(self):
@@ -152,10 +152,10 @@ class Agents(Belief):
         Notes
         -----
         Each agent that has observed something is a task; at least four are needed, and the more rewards each of them has had, the better the prior.
-        What agents have observed is kept. Not available with `memory`, which stores it in terms of the previous prior.
+        What agents have observed is kept; an interrupt leaves everything as it was. Not available with `memory`, which stores it in terms of the previous prior.
         """
         with self._lock:
-            self._prior = Prior._made_by(library.agents_learn_prior, self._handle)
+            self._prior = interruptible(lambda stop: Prior._made_by(library.agents_learn_prior_until, self._handle, stop))
         return self._prior
 
     @property

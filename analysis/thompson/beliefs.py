@@ -5,6 +5,7 @@ import ctypes
 import os
 import secrets
 import threading
+import weakref
 
 from . import _library as library
 from .priors import Prior, bytes_of, of_bytes
@@ -17,7 +18,26 @@ def made_for(family):
     return "diffts" if family in ("diffusion", "score_network") else "localised"
 
 
-class Belief:
+EVERY = weakref.WeakSet()  # of them
+BUSY = []  # locks that are held while the process is forked
+
+
+def before_fork():
+    """Wait for the calls of other threads to end: the child has its own copy of the objects, but not these threads."""
+    for one in list(EVERY):
+        one._lock.acquire()
+        BUSY.append(one._lock)
+
+
+def after_fork():
+    while BUSY:
+        BUSY.pop().release()
+
+
+os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork)
+
+
+class Belief(library.Handled):
     """An object of the library made from a prior, a sampler, a likelihood, a rule and a seed. It serves one thread at a time."""
 
     __slots__ = ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options", "_d", "_handle", "_lock", "__weakref__")
@@ -40,16 +60,18 @@ class Belief:
             if handle:  # a function of the user's raised an exception, and the library does not know of it
                 self._of_kind("free")(handle)
             raise
+        self._d = self._prior.dimension
         self._hold(handle)
 
     def _hold(self, handle):
-        self._d, self._lock = self._prior.dimension, threading.Lock()
+        self._lock = threading.RLock()
         self._handle = handle
+        EVERY.add(self)
 
     def _copy_onto(self, handle):
         """An object made from the same arguments, with another handle."""
         copy = object.__new__(type(self))
-        for name in ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options"):
+        for name in ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options", "_d"):
             setattr(copy, name, getattr(self, name))
         copy._hold(handle)
         return copy
@@ -67,11 +89,13 @@ class Belief:
         cls._of_kind("open")(library.path(path), ctypes.byref(prior), ctypes.byref(handle))
         cls._of_kind("arguments")(handle, ctypes.byref(arguments))
         self = object.__new__(cls)
+        self._handle = handle
         self._prior = Prior._of_handle(prior)
         self._sampler, self._likelihood, self._seed = arguments.sampler.decode(), arguments.likelihood.decode(), arguments.seed
         self._options = library.options_of(arguments.options.decode())
         self._rule = self._options.pop("rule", "thompson")
         self._options.pop("noise", None)
+        self._d = self._prior.dimension
         self._hold(handle)
         return self
 
@@ -81,9 +105,9 @@ class Belief:
         return getattr(library, f"{cls._kind}_{verb}")
 
     def __del__(self):
-        if getattr(self, "_handle", None):
+        if hasattr(self, "_handle"):
             self._of_kind("free")(self._handle)
-            self._handle = None
+            del self._handle
 
     def __copy__(self):
         make, arguments = self.__reduce__()

@@ -17,7 +17,7 @@ from . import _library as library
 from . import studies
 
 
-class Prior:
+class Prior(library.Handled):
     """What is believed about theta before the first observation. Made by `train`, `Prior.open` or `Prior.from_mixture`; it never changes."""
 
     __slots__ = ("_handle", "_function", "__weakref__")
@@ -26,9 +26,9 @@ class Prior:
         raise TypeError("a Prior is made by thompson.train, Prior.open or Prior.from_mixture")
 
     def __del__(self):
-        if getattr(self, "_handle", None):
+        if hasattr(self, "_handle"):
             library.prior_close(self._handle)
-            self._handle = None
+            del self._handle
 
     @classmethod
     def _made_by(cls, function, *arguments):
@@ -165,14 +165,14 @@ def _answering(f, ask):
         raise TypeError(f"f is {f!r}: a function is needed")
 
     def call(*arguments):
-        if getattr(library.RAISED, "error", None):
-            return 1
         try:
+            if getattr(library.RAISED, "error", None):
+                return 1
             ask(*arguments)
+            return 0
         except BaseException as error:
             library.RAISED.error = error
             return 1
-        return 0
 
     return call
 
@@ -197,7 +197,7 @@ def of_bytes(kind, content):
         return kind.open(file)
 
 
-def _interruptible(function):
+def interruptible(function):
     """The result of function(stop), a long call of the library, made in its own thread so that KeyboardInterrupt can arrive meanwhile. An interrupt
     sets `stop` and waits for the call to end; a second one does not wait."""
     outcome, stop = concurrent.futures.Future(), ctypes.c_int(0)
@@ -257,7 +257,7 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
             text = library.options_text({"seed": seed, **options})
             _warn_of_few(len(theta), options.get("components", 1) if family == "mixture" else 1)
             family = library.word("family", family)
-            return _interruptible(lambda stop: Prior._made_by(library.prior_from_theta_until, theta.ctypes.data, *theta.shape, family, text, stop))
+            return interruptible(lambda stop: Prior._made_by(library.prior_from_theta_until, theta.ctypes.data, *theta.shape, family, text, stop))
     settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
     for name, value in (("--likelihood", likelihood), ("--noise", noise)):
         settings += [] if value is None else [name, value]
@@ -289,7 +289,7 @@ def _logs_file(logs, folder):
     task, x, y = logs
     x = library.doubles(x, None, None)
     y = library.doubles(y, len(x))
-    first, number = np.unique(np.asarray(task), return_index=True, return_inverse=True)[1:]
+    first, number = np.unique(library.unmasked("task", task), return_index=True, return_inverse=True)[1:]
     if number.shape != y.shape:
         raise ValueError(f"task has shape {number.shape}, but there are {len(y)} observations")
     place = np.empty(len(first), "i4")

@@ -67,14 +67,17 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
   return STATUS_OK;
 }
 
-thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
+thompson_status thompson_agents_learn_prior_until(thompson_agents *self, const volatile int *stop,
+                                                  thompson_prior **out) {
   thompson_posterior *before = self->posterior, *after = NULL;
   TRY(library_prior_new(out));
+  const Tick tick = library_until(stop);
   Status status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
+  core_tick_exchange(tick);
   if (status == STATUS_OK) {
     library_prior_share(*out);
-    status = library_posterior_new(&(*out)->prior, before->method->name, before->likelihood.ops->name,
-                                   before->text, before->seed, self->width, &after);
+    status = library_posterior_new(*out, before->method->name, before->likelihood.ops->name, before->text,
+                                   before->seed, self->width, &after);
   }
   if (status == STATUS_OK) {
     after->fallbacks = before->fallbacks;
@@ -83,4 +86,8 @@ thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prio
     for (int id = 0; id < self->count; id++) self->agent[id].judged = -1; /* `lost` is computed again */
   }
   return library_finish_prior(status, out);
+}
+
+thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
+  return thompson_agents_learn_prior_until(self, NULL, out);
 }

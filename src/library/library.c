@@ -1,7 +1,7 @@
 /* What all files of the library share, and its priors: from files, samples and arrays. */
 #include "library/library.h"
-#include "core/core_tick.h"
 #include "io/csv_fields.h"
+#include "io/durable.h"
 #include "io/version.h"
 #include "model/prior/training_samples.h"
 
@@ -77,22 +77,79 @@ void library_leave_files(LibraryFiles before) {
   pthread_mutex_unlock(&files);
 }
 
-/* ---- priors */
-
-Status library_prior_new(thompson_prior **out) {
-  *out = NULL;
-  NEW(*out, 1);
-  return STATUS_OK;
+Status library_write(const char *path, Status (*put)(StoreFile *file, const void *what), const void *what) {
+  StoreFile *file;
+  const LibraryFiles before = library_enter_files();
+  durable_sweep(path);
+  Status status = store_create_in_memory(path, &file);
+  if (status == STATUS_OK) status = store_finish(file, put(file, what));
+  library_leave_files(before);
+  return status;
 }
 
-void library_prior_share(thompson_prior *self) {
+/* ---- priors */
+
+/* All priors, for a process that is forked: of the threads that may be using them only one goes on in the
+ * child, where the others would never give back their turns. */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+static thompson_prior *first_prior;
+
+static void library_make_turn(thompson_prior *self) {
   pthread_mutexattr_t attributes;
-  if (self->prior.turn) return;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE); /* some samplers contain another */
   pthread_mutex_init(&self->turn, &attributes);
   pthread_mutexattr_destroy(&attributes);
+}
+
+/* Waits until no thread uses a file, so that HDF5 is in order in the child as well. */
+static void library_before_fork(void) {
+  pthread_mutex_lock(&files);
+  pthread_mutex_lock(&listing);
+}
+
+static void library_after_fork(void) {
+  pthread_mutex_unlock(&listing);
+  pthread_mutex_unlock(&files);
+}
+
+/* Makes the turns anew: what they protect is scratch. */
+static void library_begin_child(void) {
+  for (thompson_prior *prior = first_prior; prior; prior = prior->after)
+    if (prior->prior.turn) library_make_turn(prior);
+  library_after_fork();
+}
+
+static void library_expect_forks(void) {
+  pthread_atfork(library_before_fork, library_after_fork, library_begin_child);
+}
+
+Status library_prior_new(thompson_prior **out) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, library_expect_forks);
+  *out = NULL;
+  NEW(*out, 1);
+  thompson_prior *self = *out;
+  self->self = self, self->holders = 1;
+  pthread_mutex_lock(&listing);
+  self->after = first_prior;
+  if (first_prior) first_prior->before = self;
+  first_prior = self;
+  pthread_mutex_unlock(&listing);
+  return STATUS_OK;
+}
+
+void library_prior_share(thompson_prior *self) {
+  if (self->prior.turn) return;
+  pthread_mutex_lock(&listing);
+  library_make_turn(self);
   self->prior.turn = &self->turn;
+  pthread_mutex_unlock(&listing);
+}
+
+thompson_prior *library_prior_hold(const thompson_prior *prior) {
+  atomic_fetch_add(&prior->self->holders, 1);
+  return prior->self;
 }
 
 thompson_status library_finish_prior(Status status, thompson_prior **out) {
@@ -118,6 +175,10 @@ thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
 static bool library_fit_continues(void *stop, double fraction) {
   (void)fraction;
   return !__atomic_load_n((const volatile int *)stop, __ATOMIC_RELAXED);
+}
+
+Tick library_until(const volatile int *stop) {
+  return core_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
 }
 
 thompson_status thompson_prior_from_theta_until(const double *theta, int n, int d, const char *family,
@@ -150,8 +211,7 @@ thompson_status thompson_prior_from_theta_until(const double *theta, int n, int 
   TRY(training_samples_contaminate(&fit, &samples));
   prior_settle(ops, &fit, d);
   TRY(library_prior_new(out));
-  const Tick before =
-      core_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
+  const Tick before = library_until(stop);
   const Status status = prior_fit(&(*out)->memory, ops, &fit, &samples, &(*out)->prior);
   core_tick_exchange(before);
   return library_finish_prior(status, out);
@@ -200,11 +260,10 @@ thompson_status thompson_prior_from_score_network(int d, int stages, const doubl
   return library_finish_prior(status, out);
 }
 
+static Status library_put_prior(StoreFile *file, const void *prior) { return prior_put(prior, file); }
+
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
-  const LibraryFiles before = library_enter_files();
-  Status status = prior_save(&self->prior, path);
-  library_leave_files(before);
-  return status;
+  return library_write(path, library_put_prior, &self->prior);
 }
 
 thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
@@ -229,7 +288,14 @@ const char *thompson_prior_doubt(const thompson_prior *self) { return prior_doub
 const char *thompson_prior_family(const thompson_prior *self) { return self->prior.ops->name; }
 
 void thompson_prior_close(thompson_prior *self) {
-  if (!self) return;
+  if (!self || atomic_fetch_sub(&self->holders, 1) > 1) return;
+  pthread_mutex_lock(&listing);
+  if (self->before)
+    self->before->after = self->after;
+  else
+    first_prior = self->after;
+  if (self->after) self->after->before = self->before;
+  pthread_mutex_unlock(&listing);
   if (self->prior.turn) pthread_mutex_destroy(&self->turn);
   arena_free(&self->memory);
   free(self);

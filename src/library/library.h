@@ -2,10 +2,12 @@
  * returns a Status as it is: a thompson_status has the same values. */
 #pragma once
 
+#include "core/core_tick.h"
 #include "library/thompson.h"
 #include "rule/rule.h"
 
 #include <hdf5.h>
+#include <stdatomic.h>
 
 _Static_assert((int)THOMPSON_INTERNAL == STATUS_INTERNAL && (int)THOMPSON_INPUT == STATUS_INPUT &&
                    (int)THOMPSON_FILE == STATUS_FILE && (int)THOMPSON_STOPPED == STATUS_STOPPED,
@@ -15,6 +17,9 @@ struct thompson_prior {
   Arena memory; /* of all that follows */
   Prior prior;
   pthread_mutex_t turn; /* prior.turn: the threads that share the prior */
+  thompson_prior *self; /* for holders of a constant pointer */
+  atomic_int holders; /* the caller, until thompson_prior_close, and each posterior */
+  thompson_prior *before, *after; /* in the list of all priors */
 };
 
 /* Checks that the values of a caller's array are finite and at most DATASET_MOST in magnitude. The message of
@@ -26,6 +31,11 @@ Status library_prior_new(thompson_prior **out);
 /* Allows threads to share a prior that has been filled; a second call does nothing. Samplers that use the
  * prior are created after it. */
 void library_prior_share(thompson_prior *self);
+/* Returns the prior, which exists until its holder, too, has called thompson_prior_close. */
+thompson_prior *library_prior_hold(const thompson_prior *prior);
+/* Lets fits in this thread end once *stop is not 0 (NULL: never); returns the tick to give back to
+ * core_tick_exchange afterwards. */
+Tick library_until(const volatile int *stop);
 /* Finishes a call that makes a prior: shares it or, after a failure, frees it and sets *out to NULL. */
 thompson_status library_finish_prior(Status status, thompson_prior **out);
 
@@ -39,6 +49,9 @@ typedef struct {
  * prints an error whenever it does not find something, unless told not to. */
 LibraryFiles library_enter_files(void);
 void library_leave_files(LibraryFiles before);
+
+/* Writes a file of what `put` puts into it. */
+Status library_write(const char *path, Status (*put)(StoreFile *file, const void *what), const void *what);
 
 enum { LIBRARY_MOST_OPTIONS = 32 };
 
@@ -56,8 +69,9 @@ const char *library_take_option(LibraryOptions *options, const char *name);
 /* ---- posteriors; agents are processed through a posterior of several runs, chunk by chunk */
 
 struct thompson_posterior {
+  thompson_prior *held; /* whose member `prior` is */
   Arena memory; /* of the options; the other arenas hold what is made again when it grows */
-  Arena x_memory, y_memory, history_memory, sampler_memory;
+  Arena x_memory, y_memory, share_memory, history_memory, sampler_memory;
   const Prior *prior;
   const SamplerOps *method;
   Likelihood likelihood;
@@ -80,11 +94,12 @@ struct thompson_posterior {
    * sampler cannot grow in place. */
   int room; /* number of observations that fit */
   double *x, *y; /* [room, d], [room] */
+  double *share; /* [room]: what ageing has left of the evidence of each */
   double discount; /* the option: the factor by which a round of ageing multiplies evidence */
 };
 
 /* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents. */
-Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+Status library_posterior_new(const thompson_prior *prior, const char *sampler, const char *likelihood,
                              const char *options, uint64_t seed, int runs, thompson_posterior **out);
 /* Creates a new sampler for this many draws, and replays the observations so far to it if it carries a
  * state. */

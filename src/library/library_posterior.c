@@ -1,4 +1,5 @@
 /* Posteriors of the library: one run of a sampler with its history, both of which grow with use. */
+#include "core/numeral.h"
 #include "io/csv_fields.h"
 #include "library/library.h"
 #include "sampler/check/alarm.h"
@@ -56,6 +57,7 @@ Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
   const size_t d = (size_t)self->d, kept = (size_t)self->history.rounds;
   RESIZE(&self->x_memory, self->x, kept * d, (size_t)room * d);
   RESIZE(&self->y_memory, self->y, kept, room);
+  RESIZE(&self->share_memory, self->share, kept, room);
   if (!likelihood_is_conjugate(&self->likelihood)) { /* a history that cannot grow in place is made again */
     SCRATCH_ARENA(memory);
     History history;
@@ -75,7 +77,7 @@ Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
 /* Frees a posterior that could not be finished, for SCOPED (core/arena.h). */
 static void library_drop_posterior(thompson_posterior **self) { thompson_posterior_free(*self); }
 
-Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+Status library_posterior_new(const thompson_prior *prior, const char *sampler, const char *likelihood,
                              const char *options, uint64_t seed, int runs, thompson_posterior **out) {
   enum { KEYS = 32 };
   SCRATCH_ARENA(scratch);
@@ -85,12 +87,13 @@ Status library_posterior_new(const Prior *prior, const char *sampler, const char
   char *end;
   *out = NULL;
   NEW(self, 1);
-  self->prior = prior;
-  self->d = prior->d;
+  self->held = library_prior_hold(prior);
+  self->prior = &prior->prior;
+  self->d = self->prior->d;
   self->runs = runs;
   self->seed = seed;
   self->key = rng_key(seed, RNG_AGENT);
-  TRY(sampler_take_auto(prior, &sampler));
+  TRY(sampler_take_auto(self->prior, &sampler));
   self->method = sampler_find(sampler);
   self->likelihood.ops = likelihood_find(likelihood);
   if (!self->method) return config_unknown_name(STATUS_INPUT, sampler, "a sampler", sampler_name);
@@ -106,18 +109,21 @@ Status library_posterior_new(const Prior *prior, const char *sampler, const char
     return status_set(STATUS_INPUT,
                       "option noise=%s: noise is for Gaussian rewards; likelihood %s has no noise", noise,
                       self->likelihood.ops->name);
-  self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(prior, 0);
+  self->likelihood.noise = noise ? numeral_read(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s; allowed: a number from 1e-12 to 1e6", noise);
-  self->discount = discount ? strtod(discount, &end) : 1;
+  self->discount = discount ? numeral_read(discount, &end) : 1;
   if (discount && (end == discount || *end || !(self->discount >= 0 && self->discount <= 1)))
     return status_set(STATUS_INPUT, "option discount=%s; allowed: a number from 0 to 1", discount);
   ALLOCATE(&self->memory, keys, KEYS);
   config_join_keys(rule_keys(), NULL, KEYS, keys);
   config_join_keys(sampler_keys(self->method), NULL, KEYS, keys);
   TRY(config_options(&self->memory, "options", keys, texts.count, texts.text, &self->options));
-  const SamplerSetup setup = {
-      .prior = prior, .likelihood = &self->likelihood, .runs = runs, .draws = 1, .options = self->options};
+  const SamplerSetup setup = {.prior = self->prior,
+                              .likelihood = &self->likelihood,
+                              .runs = runs,
+                              .draws = 1,
+                              .options = self->options};
   TRY(sampler_history(&self->history_memory, self->method, &setup, 1, &self->forgets, &self->history));
   if (!self->forgets) {
     TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
@@ -132,19 +138,20 @@ Status library_posterior_new(const Prior *prior, const char *sampler, const char
 thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                        const char *likelihood, const char *options, uint64_t seed,
                                        thompson_posterior **out) {
-  return library_posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
+  return library_posterior_new(prior, sampler, likelihood, options, seed, 1, out);
 }
 
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
   SCOPED(thompson_posterior *, self, library_drop_posterior);
   const size_t rounds = (size_t)from->history.rounds, d = (size_t)from->d;
   *out = NULL;
-  TRY(library_posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text,
+  TRY(library_posterior_new(from->held, from->method->name, from->likelihood.ops->name, from->text,
                             from->seed, 1, &self));
   if (rounds > 0 && !from->forgets) {
     TRY(library_posterior_grow_history(self, (int)rounds));
     memcpy(self->x, from->x, rounds * d * sizeof *self->x);
     memcpy(self->y, from->y, rounds * sizeof *self->y);
+    memcpy(self->share, from->share, rounds * sizeof *self->share);
   }
   history_gather(&from->history, (int[]){0}, &self->history);
   self->round = from->round, self->lives = from->lives, self->choices = from->choices;
@@ -162,7 +169,9 @@ void thompson_posterior_free(thompson_posterior *self) {
   arena_free(&self->history_memory);
   arena_free(&self->x_memory);
   arena_free(&self->y_memory);
+  arena_free(&self->share_memory);
   arena_free(&self->memory);
+  thompson_prior_close(self->held);
   free(self);
 }
 
@@ -228,6 +237,7 @@ Status library_posterior_observe(thompson_posterior *self, int n, const double *
     if (!self->forgets) {
       memcpy(self->x + place * d, x + (size_t)row * d, d * sizeof *x);
       self->y[place] = y[row];
+      self->share[place] = 1;
     }
     history_record(&self->history, NULL, x + (size_t)row * d, y + row);
     sampler_observe(&self->rule.sampler, &self->history, &self->fallbacks);
@@ -268,7 +278,7 @@ thompson_status thompson_age(thompson_posterior *self, int rounds) {
   TRY(library_posterior_age_factor(self, rounds, &factor));
   const size_t n = (size_t)thompson_observation_count(self), d = (size_t)self->d;
   for (size_t k = 0; k < n * d; k++) self->x[k] *= sqrt(factor);
-  for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor);
+  for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor), self->share[k] *= factor;
   history_discount(&self->history, factor);
   self->judged = -1;
   return THOMPSON_OK;
@@ -371,17 +381,39 @@ void thompson_posterior_arguments(const thompson_posterior *self, thompson_argum
                               .seed = self->seed};
 }
 
+/* Computes covariance[d, d], what b = sum x y / noise^2 has given theta: sum share x x' / noise^2, as an aged
+ * reward has less noise than others. Returns whether anything has aged. */
+static bool library_noise_of_evidence(const thompson_posterior *self, double *covariance) {
+  const size_t d = (size_t)self->d, n = (size_t)thompson_observation_count(self);
+  const double noise = self->likelihood.noise;
+  bool aged = false;
+  for (size_t l = 0; l < n; l++) {
+    const double *x = self->x + l * d;
+    aged = aged || self->share[l] < 1;
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j < d; j++)
+        covariance[i * d + j] += self->share[l] * (x[i] / noise) * (x[j] / noise);
+  }
+  return aged;
+}
+
 thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
   SCRATCH_ARENA(memory);
   const History *history = &self->history;
   Alarm *alarm;
   if (history->rounds == 0)
     return status_set(STATUS_INPUT, "a p-value of the prior needs observations, and there are none");
+  if (self->forgets)
+    return status_set(STATUS_INPUT, "a p-value of the prior needs all observations, and memory = filtered or "
+                                    "keep forgets them");
   if (!alarm_fits(self->prior, &self->likelihood, history->rounds))
     return status_set(STATUS_INPUT, "prior %s has no p-value after %d observations with likelihood %s",
                       self->prior->ops->name, history->rounds, self->likelihood.ops->name);
   TRY(alarm_create(&memory, self->prior, &self->likelihood, history->rounds,
                    alarm_histories(&self->likelihood), self->seed, &alarm));
+  double *covariance;
+  ALLOCATE(&memory, covariance, (size_t)self->d * (size_t)self->d);
+  if (library_noise_of_evidence(self, covariance)) alarm_set_noise(alarm, covariance);
   *p_value = alarm_p_value(alarm, history, 0, 0);
   return THOMPSON_OK;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAVED_FORMAT = 1 };
+enum { SAVED_FORMAT = 2, UNAGED_FORMAT = 1 /* of files without `share` */ };
 
 /* What is counted for each agent: its variable in the file, and the largest value. */
 enum { OBSERVATIONS, CHOICES, ROUND, LIVES, COUNTS };
@@ -22,6 +22,7 @@ static const struct {
 
 typedef struct {
   const char *kind; /* posterior | agents */
+  const Prior *prior; /* to write */
   thompson_arguments arguments;
   int64_t fallbacks;
   size_t count; /* agents */
@@ -30,14 +31,17 @@ typedef struct {
   double *evidence; /* [count, size] */
   size_t rows; /* of all agents, one agent after the other */
   double *x, *y; /* [rows, d], [rows] */
+  double *share; /* [rows], or NULL if no observation has aged */
 } Saved;
 
 /* ---- write */
 
-static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior *prior) {
+static Status library_put_saved(StoreFile *file, const void *what) {
+  const Saved *saved = what;
+  const Prior *prior = saved->prior;
   int agent, axis[2];
   TRY(prior_put(prior, file));
-  TRY(store_int_attribute(file, "saved_format", SAVED_FORMAT));
+  TRY(store_int_attribute(file, "saved_format", saved->share ? SAVED_FORMAT : UNAGED_FORMAT));
   TRY(store_text_attribute(file, NULL, "saved", saved->kind));
   TRY(store_text_attribute(file, NULL, "sampler", saved->arguments.sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", saved->arguments.likelihood));
@@ -60,16 +64,10 @@ static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior
   TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
   TRY(store_dimension(file, "feature", (size_t)prior->d, &axis[1]));
   TRY(store_write(file, "x", STORE_DOUBLE, 2, axis, "features, agent by agent", NULL, saved->x));
-  return store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y);
-}
-
-static Status library_write_saved(const char *path, const Saved *saved, const thompson_posterior *posterior) {
-  StoreFile *file;
-  const LibraryFiles before = library_enter_files();
-  Status status = store_create(path, &file);
-  if (status == STATUS_OK) status = store_finish(file, library_put_saved(file, saved, posterior->prior));
-  library_leave_files(before);
-  return status;
+  TRY(store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y));
+  if (!saved->share) return STATUS_OK;
+  return store_write(file, "share", STORE_DOUBLE, 1, axis, "what ageing has left of the evidence of each",
+                     NULL, saved->share);
 }
 
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
@@ -82,12 +80,15 @@ thompson_status thompson_posterior_save(const thompson_posterior *self, const ch
   thompson_posterior_arguments(self, &saved.arguments);
   saved.rows = (size_t)thompson_observation_count(self);
   for (int i = 0; i < COUNTS; i++) saved.counts[i] = &values[i];
+  for (size_t l = 0; l < saved.rows; l++)
+    if (self->share[l] < 1) saved.share = self->share;
   if (self->forgets) { /* it does not keep its observations */
     saved.size = history_state(&self->history);
     ALLOCATE(&memory, saved.evidence, saved.size);
     history_store(&self->history, 0, saved.evidence);
   }
-  return library_write_saved(path, &saved, self);
+  saved.prior = self->prior;
+  return library_write(path, library_put_saved, &saved);
 }
 
 static Status library_allocate_rows(Arena *memory, Saved *saved, int d) {
@@ -119,7 +120,8 @@ thompson_status thompson_agents_save(const thompson_agents *self, const char *pa
       memcpy(saved.x + row * d, from, d * sizeof *from);
       saved.y[row] = from[d];
     }
-  return library_write_saved(path, &saved, self->posterior);
+  saved.prior = self->posterior->prior;
+  return library_write(path, library_put_saved, &saved);
 }
 
 /* ---- read */
@@ -194,7 +196,14 @@ static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *
   TRY(store_shape(file, "y", 1, shape));
   TRY(library_allocate_rows(memory, saved, prior->prior.d));
   TRY(store_get_doubles(file, "x", saved->x));
-  return store_get_doubles(file, "y", saved->y);
+  TRY(store_get_doubles(file, "y", saved->y));
+  if (!store_has_variable(file, "share")) return STATUS_OK;
+  TRY(store_shape(file, "share", 1, shape));
+  ALLOCATE(memory, saved->share, saved->rows);
+  TRY(store_get_doubles(file, "share", saved->share));
+  for (size_t l = 0; l < saved->rows; l++)
+    if (!(saved->share[l] >= 0 && saved->share[l] <= 1)) return library_refuse_damaged(file, "share");
+  return STATUS_OK;
 }
 
 static Status library_read_saved(const char *path, Arena *memory, thompson_prior *prior, Saved *saved) {
@@ -236,6 +245,7 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
     history_load(&self->history, 0, (int)*saved->counts[OBSERVATIONS], saved->evidence);
   else
     TRY(library_posterior_observe(self, (int)saved->rows, saved->x, saved->y));
+  if (saved->share && !self->forgets) memcpy(self->share, saved->share, saved->rows * sizeof *self->share);
   self->round = (uint32_t)*saved->counts[ROUND], self->choices = (int)*saved->counts[CHOICES];
   self->fallbacks = saved->fallbacks;
   return STATUS_OK;

@@ -57,7 +57,8 @@ THOMPSON_API const char *thompson_version(void);
 /* Returns the sentence about the last failure in this thread; it is valid until the next one. */
 THOMPSON_API const char *thompson_error(void);
 
-/* ---- priors; close each with thompson_prior_close, after freeing the posteriors that use it */
+/* ---- priors; close each with thompson_prior_close. Posteriors keep their prior, so that the order in which
+ * they are freed and it is closed does not matter. */
 
 /* Opens a prior file that was written by thompson_prior_save, by `thompson train`, or by yourself
  * (docs/files.md). */
@@ -119,12 +120,14 @@ THOMPSON_API void thompson_prior_close(thompson_prior *prior);
  * `options` takes the options of the sampler and the rule, the standard deviation of Gaussian rewards, and
  * the discount of thompson_age: "noise=0.5,particles=4"; NULL or "" gives the defaults. The default of
  * "noise" is the value that the prior learned from logs, or was given with them, and otherwise 1. A sampler
- * that does not fit the prior or the likelihood is refused. `prior` is not copied and must outlive the
- * posterior. */
+ * that does not fit the prior or the likelihood is refused. `prior` is not copied. */
 THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                                     const char *likelihood, const char *options,
                                                     uint64_t seed, thompson_posterior **out);
-/* Adds n observations: features x[n, d] and rewards y[n]. A call that is refused changes nothing. */
+/* Adds n observations: features x[n, d] and rewards y[n]. A call that is refused changes nothing. Refused are
+ * rewards that the likelihood does not know, and values so large that what is kept of them could not be
+ * saved: above 3.2e22 times the noise if rewards are Gaussian, else above 1e45, and with the option "memory"
+ * those that its Gaussians cannot represent. */
 THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int n, const double *x,
                                               const double *y);
 /* Returns the number of observations so far; thompson_observations writes them to x[n, d] and y[n]. With the
@@ -175,13 +178,13 @@ THOMPSON_API void thompson_posterior_arguments(const thompson_posterior *posteri
  * complete, so that a crash of the process or the machine leaves either the old file or the new one. */
 THOMPSON_API thompson_status thompson_posterior_save(const thompson_posterior *posterior, const char *path);
 /* Opens a posterior that was saved by this version or an earlier one; *out continues with the same random
- * numbers. Close *prior with thompson_prior_close after freeing *out. A damaged or foreign file is
+ * numbers. Close *prior with thompson_prior_close. A damaged or foreign file is
  * refused. */
 THOMPSON_API thompson_status thompson_posterior_open(const char *path, thompson_prior **prior,
                                                      thompson_posterior **out);
 /* Computes how surprising the observations are under the prior: the p-value that `thompson sample` prints,
  * which is small if the prior may be wrong. Needs at least one observation, and a prior that is a mixture or
- * has one to use in its place. */
+ * has one to use in its place. Refused with the option "memory", which forgets observations. */
 THOMPSON_API thompson_status thompson_p_value(const thompson_posterior *posterior, double *p_value);
 /* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
@@ -223,11 +226,15 @@ THOMPSON_API thompson_status thompson_agents_age(thompson_agents *agents, int m,
 /* Learns a prior from what all agents have observed, each agent being a task, by expectation maximisation
  * (Kveton et al. 2021 learn one Gaussian in this way): a mixture, one component of which has the mean and the
  * variances of the present prior. All agents continue with it, and nothing that they observed is lost. *out
- * belongs to the caller, who closes it with thompson_prior_close after freeing the agents, like the prior
- * before it. Errors: THOMPSON_INPUT if fewer than four agents have observed something, with memory = filtered
- * or keep, if the present prior has no mixture, or if the sampler cannot use one; everything then stays as it
- * was. */
+ * belongs to the caller, who closes it with thompson_prior_close, like the prior before it. Errors:
+ * THOMPSON_INPUT if fewer than four agents have observed something, with memory = filtered or keep, if the
+ * present prior has no mixture, or if the sampler cannot use one; everything then stays as it was. */
 THOMPSON_API thompson_status thompson_agents_learn_prior(thompson_agents *agents, thompson_prior **out);
+/* Does the same, but can be stopped as thompson_prior_from_theta_until can; everything then stays as it was.
+ */
+THOMPSON_API thompson_status thompson_agents_learn_prior_until(thompson_agents *agents,
+                                                               const volatile int *stop,
+                                                               thompson_prior **out);
 /* Adds n agents, numbered from thompson_agents_count upwards. */
 THOMPSON_API thompson_status thompson_agents_add(thompson_agents *agents, int n);
 THOMPSON_API int thompson_agents_count(const thompson_agents *agents);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Files of posteriors and agents as this version writes them, and the draws that come next. Run once for each format (SAVED_FORMAT of
-src/library/saved.c): the files are kept, so that later versions are required to open them (tests/program_package.py).
+src/library/saved.c): the files are kept, so that later versions are required to open them (tests/program_package.py). Those of format 1 were
+written by the loop below, in an earlier version; format 2 adds what ageing has left.
 
     PYTHONPATH=analysis THOMPSON_LIBRARY=build/release/src/library/libthompson.so tests/golden/saved.py
 """
@@ -10,7 +11,6 @@ import numpy as np
 
 import thompson
 
-FORMAT = 1
 FOLDER = pathlib.Path(__file__).parent
 
 prior = thompson.Prior.from_mixture([0.25, 0.75], [[1, 0], [-1, 0.5]], [np.eye(2), [[0.5, 0.2], [0.2, 0.3]]])
@@ -21,11 +21,17 @@ for name, likelihood, y in (("posterior", "gaussian", [1.5, 0.5, -2, 0.25]), ("c
     one.forget()
     one.observe(x, y)
     one.choose(x)
-    one.save(FOLDER / f"saved_{FORMAT}_{name}.nc")
-    np.savetxt(FOLDER / f"saved_{FORMAT}_{name}.txt", one.draw(2))
+    one.save(FOLDER / f"saved_1_{name}.nc")
+    np.savetxt(FOLDER / f"saved_1_{name}.txt", one.draw(2))
     many = thompson.Agents(prior, 3, likelihood=likelihood, seed=12)
     many.observe([0, 0, 2, 2], x, y)
     many.choose([2, 0], x)
     name = "agents" if name == "posterior" else "agents_clicks"
-    many.save(FOLDER / f"saved_{FORMAT}_{name}.nc")
-    np.savetxt(FOLDER / f"saved_{FORMAT}_{name}.txt", many.draw(range(3))[:, 0])
+    many.save(FOLDER / f"saved_1_{name}.nc")
+    np.savetxt(FOLDER / f"saved_1_{name}.txt", many.draw(range(3))[:, 0])
+aged = thompson.Posterior(prior, seed=11, discount=0.5)
+aged.observe(x[:2], [1.5, 0.5])
+aged.age(1)
+aged.observe(x[2:], [-2, 0.25])
+aged.save(FOLDER / "saved_2_aged.nc")
+np.savetxt(FOLDER / "saved_2_aged.txt", aged.draw(2))
