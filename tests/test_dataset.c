@@ -3,6 +3,7 @@
 #include "core/status.h"
 #include "harness.h"
 #include "io/io_dataset.h"
+#include "io/store.h"
 
 #include <dirent.h>
 #include <stdint.h>
@@ -281,8 +282,30 @@ static void test_corpus(void) {
   CU_ASSERT(seen >= 10);
 }
 
+/* Rewards in the wrong order are named with the dimensions that they should have. */
+static void test_transposed_rewards(void) {
+  SCRATCH_ARENA(memory);
+  static const char *const path = "test_dataset_rewards.nc";
+  const double values[6] = {0};
+  int event, arm, dim;
+  StoreFile *file;
+  EventLog log;
+  CHECK_OK(store_create(path, &file));
+  CHECK_OK(store_dimension(file, "event", 3, &event));
+  CHECK_OK(store_dimension(file, "arm", 2, &arm));
+  CHECK_OK(store_dimension(file, "dim", 2, &dim));
+  const int context[] = {event, dim}, reward[] = {arm, event};
+  CHECK_OK(store_write(file, "context", STORE_DOUBLE, 2, context, NULL, NULL, values));
+  CHECK_OK(store_write(file, "reward", STORE_DOUBLE, 2, reward, NULL, NULL, values));
+  CHECK_OK(store_finish(file, STATUS_OK));
+  CHECK_FAILS(io_dataset_read_table(&memory, path, &log), STATUS_INPUT,
+              "'reward' is transposed; its dimensions must be (event, arm)");
+  remove(path);
+}
+
 int main(void) {
-  CU_TestInfo tests[] = {{"number forms", test_number_forms},
+  CU_TestInfo tests[] = {{"transposed rewards", test_transposed_rewards},
+                         {"number forms", test_number_forms},
                          {"numbers are rounded correctly", test_numbers_are_rounded_correctly},
                          {"bad tables", test_bad_tables},
                          {"header", test_header},

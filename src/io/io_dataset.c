@@ -179,13 +179,16 @@ static Status check_values(StoreFile *file, const char *name, size_t count, size
   return STATUS_OK;
 }
 
-Status io_dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
-                              int *columns, double **values) {
+static const char *const theta_axes[] = {"sample", "dim"}, *const x_axes[] = {"observation", "dim"},
+                         *const context_axes[] = {"event", "dim"}, *const reward_axes[] = {"event", "arm"};
+
+Status io_dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *const *axes,
+                              int *rows, int *columns, double **values) {
   size_t shape[2] = {SIZE_MAX, SIZE_MAX};
   TRY(store_shape(file, name, 2, shape));
-  if (store_axis_is(file, name, 0, "dim") || store_axis_is(file, name, 1, row))
-    return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)",
-                      store_path(file), name, row);
+  if (store_axis_is(file, name, 0, axes[1]) || store_axis_is(file, name, 1, axes[0]))
+    return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, %s)",
+                      store_path(file), name, axes[0], axes[1]);
   TRY(check_axis(file, name, "first", shape[0]));
   TRY(check_axis(file, name, "second", shape[1]));
   if (shape[1] == 0) return status_set(STATUS_INPUT, "%s: '%s' has no columns", store_path(file), name);
@@ -230,7 +233,7 @@ Status io_dataset_read_samples(Arena *memory, const char *path, Samples *out) {
   Table table;
   if (store_is_netcdf(path)) {
     TRY(store_open(path, &file));
-    TRY(io_dataset_read_matrix(&scratch, file, "theta", "sample", &table.rows, &table.columns,
+    TRY(io_dataset_read_matrix(&scratch, file, "theta", theta_axes, &table.rows, &table.columns,
                                &table.values));
     if (table.rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
   } else {
@@ -276,7 +279,7 @@ Status io_dataset_read_observations(Arena *memory, const char *path, Observation
   if (!store_is_netcdf(path))
     return read_csv_parts(memory, path, CSV_X_Y_HEADER, &out->rows, &out->d, &out->features, &out->rewards);
   TRY(store_open(path, &file));
-  TRY(io_dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features));
+  TRY(io_dataset_read_matrix(memory, file, "x", x_axes, &out->rows, &out->d, &out->features));
   return read_column(memory, file, "y", out->rows, &out->rewards);
 }
 
@@ -288,8 +291,8 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
   *out = (EventLog){0};
   if (store_is_netcdf(path)) {
     TRY(store_open(path, &file));
-    TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
-    TRY(io_dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->rewards));
+    TRY(io_dataset_read_matrix(memory, file, "context", context_axes, &out->rows, &out->d, &out->x));
+    TRY(io_dataset_read_matrix(memory, file, "reward", reward_axes, &rows, &out->arms, &out->rewards));
     if (rows != out->rows)
       return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
   } else {
@@ -328,7 +331,7 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
     TRY(store_get_doubles(file, "features", out->x));
     TRY(check_values(file, "features", count, entry, out->x));
   } else {
-    TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+    TRY(io_dataset_read_matrix(memory, file, "context", context_axes, &out->rows, &out->d, &out->x));
   }
   TRY(read_column(memory, file, "arm", out->rows, arm));
   TRY(read_column(memory, file, "reward", out->rows, &out->reward));

@@ -22,10 +22,11 @@ Status io_dataset_read_samples(Arena *memory, const char *path, Samples *out);
  * is STATUS_INPUT. The message counts samples from 1, like lines. */
 Status io_dataset_check_spread(const char *path, const Samples *samples);
 
-/* Reads the matrix `name`(row, dim) of an open NetCDF file into (*values)[rows, columns]. There must be at
- * least one column, and all values must be finite and at most DATASET_MOST in magnitude. */
-Status io_dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
-                              int *columns, double **values);
+/* Reads the matrix `name` of an open NetCDF file into (*values)[rows, columns]; its dimensions should have
+ * the names axes[2], and it is refused if they have these in the other order. There must be at least one
+ * column, and all values must be finite and at most DATASET_MOST in magnitude. */
+Status io_dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *const *axes,
+                              int *rows, int *columns, double **values);
 
 /* Transposes: to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
 void io_dataset_transpose(int rows, int columns, const double *from, double *to);

@@ -43,19 +43,20 @@ static Status embedding_read_held_out(StoreFile *file, Embedding *out) {
 Status embedding_read(Arena *memory, const char *path, Embedding *out) {
   SCRATCH_ARENA(scratch);
   SCOPED(StoreFile *, file, store_close);
+  static const char *const theta_axes[] = {"item", "dim"}, *const features_axes[] = {"arm", "dim"};
   Samples *theta = &out->theta;
   double *rows;
   int columns;
   *out = (Embedding){.noise = NAN};
   TRY(store_open(path, &file));
-  TRY(io_dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
+  TRY(io_dataset_read_matrix(&scratch, file, "theta", theta_axes, &theta->n, &theta->d, &rows));
   if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
   ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
   io_dataset_transpose(theta->n, theta->d, rows, theta->theta);
   TRY(io_dataset_check_spread(store_path(file), theta));
   out->d = theta->d;
   TRY(embedding_read_held_out(file, out));
-  TRY(io_dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
+  TRY(io_dataset_read_matrix(memory, file, "features", features_axes, &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
   if (columns != out->d)
     return status_set(STATUS_INPUT,
