@@ -113,7 +113,7 @@ static void library_after_fork(void) {
   pthread_mutex_unlock(&files);
 }
 
-/* Makes the turns anew: what they protect is scratch. */
+/* Makes the turns again: what they protect is scratch. */
 static void library_begin_child(void) {
   for (thompson_prior *prior = first_prior; prior; prior = prior->after)
     if (prior->prior.turn) library_make_turn(prior);

@@ -1,0 +1,76 @@
+/* The library as C programs call it: the order in which things end, and calls that it cannot
+ * answer. tests/program_package.py has what Python calls as well. */
+#include "harness.h"
+#include "library/thompson.h"
+
+#include <limits.h>
+
+enum { D = 2, DRAWS = 200 };
+static const double X[] = {1, 0.5, -0.5, 1, 0.25, 2}, Y[] = {1, 0, 1};
+
+static thompson_prior *make_prior(void) {
+  const double weight[] = {0.25, 0.75}, mean[] = {-1, 2, 1, 0}, covariance[] = {1, 0, 0, 1, 2, 0.5, 0.5, 1};
+  thompson_prior *prior;
+  CHECK_OK(thompson_prior_from_mixture(2, D, weight, mean, covariance, &prior));
+  return prior;
+}
+
+/* Whoever is freed first, under the sanitizers too. */
+static void test_order_of_the_end(void) {
+  static double theta[DRAWS * D];
+  const int ids[] = {0, 1, 2};
+  thompson_prior *prior = make_prior(), *learned;
+  thompson_posterior *posterior, *copy;
+  thompson_agents *agents;
+  CHECK_OK(thompson_posterior_new(prior, "diffts", "gaussian", NULL, 1, &posterior));
+  CHECK_OK(thompson_agents_new(prior, 5, "mixts", "gaussian", NULL, 1, &agents));
+  thompson_prior_close(prior);
+  CHECK_OK(thompson_observe(posterior, 3, X, Y));
+  CHECK_OK(thompson_posterior_copy(posterior, &copy));
+  thompson_posterior_free(posterior);
+  CHECK_OK(thompson_draw(copy, DRAWS, theta));
+  thompson_posterior_free(copy);
+  for (int round = 0; round < 2; round++) CHECK_OK(thompson_agents_observe(agents, 3, ids, X, Y));
+  CHECK_OK(thompson_agents_observe(agents, 1, (int[]){4}, X, Y));
+  CHECK_OK(thompson_agents_learn_prior(agents, &learned));
+  thompson_prior_close(learned);
+  CHECK_OK(thompson_agents_draw(agents, 1, ids, DRAWS, theta));
+  thompson_agents_free(agents);
+}
+
+static void test_p_value_of_what_is_forgotten(void) {
+  static const char *const likelihoods[] = {"logistic", "poisson"}, *const memories[] = {"memory=filtered",
+                                                                                         "memory.keep=2"};
+  thompson_prior *prior = make_prior();
+  for (int k = 0; k < 4; k++) {
+    thompson_posterior *posterior;
+    double p;
+    CHECK_OK(thompson_posterior_new(prior, "mixts", likelihoods[k / 2], memories[k % 2], 1, &posterior));
+    CHECK_OK(thompson_observe(posterior, 3, X, Y));
+    CHECK_FAILS(thompson_p_value(posterior, &p), THOMPSON_INPUT, "memory = filtered or keep forgets them");
+    thompson_posterior_free(posterior);
+  }
+  thompson_prior_close(prior);
+}
+
+/* Draws that cannot be counted are refused, and the agents go on. */
+static void test_too_many_draws(void) {
+  const int ids[] = {0};
+  double theta[D];
+  thompson_prior *prior = make_prior();
+  thompson_agents *agents;
+  CHECK_OK(thompson_agents_new(prior, 20, "mixts", "gaussian", NULL, 1, &agents));
+  CHECK_FAILS(thompson_agents_draw(agents, 0, NULL, 1 << 27, theta), THOMPSON_INPUT, "too many");
+  CHECK_FAILS(thompson_agents_draw(agents, 1, ids, INT_MAX, theta), THOMPSON_INPUT, "too many");
+  CHECK_OK(thompson_agents_draw(agents, 1, ids, 1, theta));
+  thompson_agents_free(agents);
+  thompson_prior_close(prior);
+}
+
+int main(void) {
+  CU_TestInfo tests[] = {{"order of the end", test_order_of_the_end},
+                         {"p-value of what is forgotten", test_p_value_of_what_is_forgotten},
+                         {"too many draws", test_too_many_draws},
+                         CU_TEST_INFO_NULL};
+  return harness_run("library", tests);
+}
