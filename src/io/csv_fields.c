@@ -187,7 +187,7 @@ Status csv_read_header(CsvReader *reader, const char *first, const char *const *
     if (number > 0)
       snprintf(expected, sizeof expected, "x%ld", number);
     else
-      snprintf(expected, sizeof expected, "%s", first);
+      snprintf(expected, sizeof expected, "%s", first ? first : "");
     if (number > 1 && csv_field_is(reader, last[found]))
       found++;
     else if (found > 0)
