@@ -98,9 +98,8 @@ static Status agents_reserve_features(thompson_agents *self, size_t room) {
 static int agents_chunk_length(thompson_agents *self, int m, const int *ids, bool draws) {
   const thompson_posterior *posterior = self->posterior;
   const Agent *first = &self->agent[ids[0]];
-  const bool even = draws && (posterior->rule.ops->moments ||
-                              !sampler_has_moments(posterior->method, posterior->prior->mixture,
-                                                   likelihood_is_conjugate(&posterior->likelihood)));
+  const bool closed = sampler_moments_fit(posterior->method, posterior->prior, &posterior->likelihood);
+  const bool even = draws && (posterior->rule.ops->moments || !closed);
   int length = 0;
   self->chunk++;
   for (; length < m && length < self->width; length++) {

@@ -63,7 +63,7 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
   TRY(prior_online_learn(&online));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_from_mixture(memory, &online.now, &defaults, out));
-  if (likelihood_is_conjugate(&posterior->likelihood)) out->noise = posterior->likelihood.noise;
+  if (likelihood_has_noise(&posterior->likelihood)) out->noise = posterior->likelihood.noise;
   return STATUS_OK;
 }
 

@@ -132,7 +132,7 @@ static Status reduce_events_write_cell(EventWriter *writer, Finished *finished, 
   TRY(store_text_attribute(file, NULL, "setting", study->file->setting_labels[s]));
   TRY(store_text_attribute(file, NULL, "policy", study->file->policies[p].label));
   TRY(store_text_attribute(file, NULL, "likelihood", problem->likelihood.ops->name));
-  if (likelihood_is_conjugate(&problem->likelihood))
+  if (likelihood_has_noise(&problem->likelihood))
     TRY(store_real_attribute(file, "noise", problem->likelihood.noise));
   TRY(store_variable(file, context ? "context" : "features", STORE_DOUBLE, along, dimension,
                      context ? "context, the same for all arms" : "features of each arm", "1"));

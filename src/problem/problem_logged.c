@@ -94,7 +94,7 @@ static Status logged_bandit_finish(Problem *self, const Config *config) {
   const EventLog *log = self->state;
   self->arms = log->arms;
   self->per_arm = !log->has_features, self->resample_arms = true;
-  if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood)) {
+  if (config_is(config, "problem.noise", "auto") && likelihood_has_noise(&self->likelihood)) {
     self->likelihood.noise = log->noise;
     if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));
   }

@@ -158,8 +158,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
                    bool propensity, Rule *out) {
   const Config *options = setup->options;
   const RuleOps *ops = rule_of(options);
-  const bool closed =
-      sampler_has_moments(method, setup->prior->mixture, likelihood_is_conjugate(setup->likelihood));
+  const bool closed = sampler_moments_fit(method, setup->prior, setup->likelihood);
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
   SamplerSetup sampler = *setup;
   const int draws = decision_rule_draws(ops, options, closed);

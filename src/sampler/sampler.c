@@ -229,6 +229,10 @@ bool sampler_has_moments(const SamplerOps *method, bool mixture, bool conjugate)
   return method->moments && (mixture || !(need & NEEDS_MIXTURE)) && (conjugate || !(need & NEEDS_CONJUGATE));
 }
 
+bool sampler_moments_fit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
+  return sampler_has_moments(method, prior->mixture, likelihood_is_conjugate(likelihood));
+}
+
 /* Computes the moments of theta[d, B M] for each run; the covariance is divided by M - 1. */
 static void sampler_moments_of_draws(int d, int runs, int draws, const double *theta, double *mean,
                                      double *covariance) {
@@ -255,8 +259,7 @@ static void sampler_moments_of_draws(int d, int runs, int draws, const double *t
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks) {
   const int d = sampler->d, runs = history->runs;
-  if (!sampler_has_moments(sampler->ops, sampler->setup.prior->mixture,
-                           likelihood_is_conjugate(sampler->setup.likelihood))) {
+  if (!sampler_moments_fit(sampler->ops, sampler->setup.prior, sampler->setup.likelihood)) {
     sampler_sample(sampler, history, rng, (int)rng.draws, theta, fallbacks);
     sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
     return;

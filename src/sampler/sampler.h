@@ -163,6 +163,8 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
 /* Returns whether the method knows the moments of its draws in closed form, if the prior is a `mixture` or
  * not, and the likelihood `conjugate` or not. */
 bool sampler_has_moments(const SamplerOps *method, bool mixture, bool conjugate);
+/* Returns the same for a prior and a likelihood. */
+bool sampler_moments_fit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood);
 /* Computes mean[d, B] and covariance[d, d, B] of the draws that sampler_sample makes: in closed form or, if
  * there is none, from rng.draws >= 2 draws theta[d, B M], for which the caller provides the memory; otherwise
  * theta may be NULL. Moments that are not finite become 0 and add one to fallbacks[B]. */

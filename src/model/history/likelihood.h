@@ -53,11 +53,14 @@ static inline bool likelihood_has_network(const Likelihood *likelihood) {
 static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
   return likelihood->ops->quadratic && !likelihood_has_network(likelihood);
 }
-/* Returns the standard deviation of the rewards in units of u: sigma for Gaussian rewards, and 1 for all
- * others, which have no such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section
- * 2.2). */
+/* Returns whether rewards have the parameter sigma, as Gaussian ones do. */
+static inline bool likelihood_has_noise(const Likelihood *likelihood) {
+  return likelihood->ops->self_concordance == 0;
+}
+/* Returns the standard deviation of the rewards in units of u: sigma, or 1 where there is no such parameter
+ * (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
 static inline double likelihood_noise(const Likelihood *likelihood) {
-  return likelihood->ops->self_concordance > 0 ? 1 : likelihood->noise;
+  return likelihood_has_noise(likelihood) ? likelihood->noise : 1;
 }
 /* Returns the number of entries of theta if phi has d. */
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
