@@ -300,9 +300,10 @@ static void test_envelope(void) {
     Prior prior;
     Envelope envelope;
     CHECK_OK(problem_theta_prior(&memory, &source, &fit, &prior));
-    CHECK_OK(envelope_create(&memory, &prior, &envelope));
-    EnvelopeData data = envelope_data_of_run(&history, 0);
-    CU_ASSERT_TRUE(envelope_build(&envelope, &data));
+    int64_t fallbacks = 0;
+    CHECK_OK(envelope_create(&memory, &prior, &likelihood, &envelope));
+    CU_ASSERT_TRUE(envelope_build(&envelope, &history, 0, &fallbacks));
+    CU_ASSERT_EQUAL(fallbacks, 0);
     Rng rng = fixture_rng(0, 7000);
     double taken = 0, above = 0;
     for (int p = 0; p < PROPOSALS; p++) {
@@ -310,7 +311,7 @@ static void test_envelope(void) {
       rng_uniform(&rng, 3, u);
       envelope_draw(&envelope, u, x, &bound);
       prior.ops->log_density(&prior, 1, x, &density);
-      envelope_log_likelihood(&data, 1, x, &l, NULL);
+      envelope_log_likelihood(&envelope, 1, x, &l, NULL);
       taken += density > -INFINITY ? exp(fmin(density + l - bound, 0)) : 0;
       above += density + l > bound + 0.05;
     }

@@ -218,14 +218,17 @@ static void test_every_metric(void) {
     for (int i = 0; i < D; i++) modes.covariance[(c * D + i) * D + i] = 1;
   }
   CHECK_OK(mixture_prepare(&modes));
-  double theta[2][D * N], moments[2][D + D * D], work[D * (D + 1) + 3 * N + 4];
+  double theta[2][D * N], moments[2][D + D * D], work[D + 3 * N + 4];
   const double truth[D] = {0.1, -0.2, 0.3};
   Comparison comparison = {.d = D, .truth = truth, .modes = &modes, .directions = stream(60), .work = work};
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 1};
   History history;
+  HistoryDensity density;
   CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
+  CHECK_OK(history_density_create(&memory, D, 1, &likelihood, &density));
   history_record(&history, NULL, (double[]){1, 0.5, 0}, (double[]){2});
   comparison.history = &history;
+  comparison.density = &density;
   CHECK_OK(emd_create(&memory, N, &comparison.emd));
   CHECK_OK(wasserstein_create(&memory, D, N, &comparison.wasserstein));
   for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
@@ -305,22 +308,28 @@ static void check_likelihoods(const char *name, double noise) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find(name), .noise = noise};
   History history;
-  double found[N], work[D * (D + 1)];
+  HistoryDensity density;
+  double found[N];
+  CHECK_OK(history_density_create(&memory, D, 1, &likelihood, &density));
   CHECK_OK(history_create(&memory, D, RUNS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROWS));
   for (int l = 0; l < ROWS; l++) history_record(&history, NULL, phi[l], y[l]);
   for (int run = 0; run < RUNS; run++) {
+    const Cloud draws = {.n = N, .theta = (double[D * N]){0}};
+    memcpy(draws.theta, x, sizeof x);
     double expected[N] = {0};
-    metric_log_likelihoods(&history, run, N, x, found, work);
     for (int n = 0; n < N; n++)
       for (int l = 0; l < ROWS; l++)
         expected[n] += likelihood.ops->log_likelihood(&likelihood, y[l][run],
                                                       phi[l][run] * x[n] + phi[l][RUNS + run] * x[N + n]);
-    for (int n = 1; n < N; n++) CHECK_NEAR(found[n] - found[0], expected[n] - expected[0], 1e-12);
-    for (int n = 0; n < N; n++) {
-      double alone;
-      metric_log_likelihoods(&history, run, 1, (double[]){x[n], x[N + n]}, &alone, work);
-      CU_ASSERT_EQUAL(alone, found[n]); /* ranks compare the two */
+    for (int m = 0; m < N; m++) {
+      const double own[D] = {x[m], x[N + m]};
+      const Comparison comparison = {
+          .d = D, .x = &draws, .truth = own, .history = &history, .run = run, .density = &density};
+      double truth;
+      metric_log_likelihoods(&comparison, &draws, found, &truth);
+      for (int n = 1; n < N; n++) CHECK_NEAR(found[n] - found[0], expected[n] - expected[0], 1e-12);
+      CU_ASSERT_EQUAL(truth, found[m]); /* ranks compare the two */
     }
   }
 }

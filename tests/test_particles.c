@@ -147,30 +147,6 @@ static void test_gather_and_pick(void) {
   CU_ASSERT(wide[4] == 0 && wide[5] == 0 && wide[10] == 0 && wide[11] == 0);
 }
 
-static void test_quadratic(void) {
-  enum { D = 11, N = 19 };
-  for (int d = 1; d <= D; d++) {
-    double a[D * D], b[D], centre[D], x[D * N], out[N];
-    Rng rng = fixture_rng((uint32_t)d, 5002);
-    rng_normal(&rng, d * d, a);
-    for (int i = 0; i < d; i++)
-      for (int k = 0; k < i; k++) a[i * d + k] = a[k * d + i];
-    rng_normal(&rng, d, b);
-    rng_normal(&rng, d, centre);
-    rng_normal(&rng, d * N, x);
-    particles_quadratic(d, N, a, b, centre, x, out);
-    for (int j = 0; j < N; j++) {
-      double expected = 0;
-      for (int i = 0; i < d; i++) {
-        const double y = x[i * N + j] - centre[i];
-        expected += b[i] * y;
-        for (int k = 0; k < d; k++) expected -= 0.5 * a[i * d + k] * y * (x[k * N + j] - centre[k]);
-      }
-      CHECK_NEAR(out[j], expected, 1e-12);
-    }
-  }
-}
-
 int main(void) {
   CU_TestInfo tests[] = {
       {"weights", test_weights},
@@ -181,7 +157,6 @@ int main(void) {
       {"systematic resampling: counts are rounded shares", test_counts_are_rounded},
       {"systematic resampling: counts are unbiased", test_counts_are_unbiased},
       {"gather and pick", test_gather_and_pick},
-      {"quadratic log likelihood", test_quadratic},
       CU_TEST_INFO_NULL};
   return harness_run("particles", tests);
 }

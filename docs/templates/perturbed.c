@@ -29,8 +29,8 @@ static void perturbed_sample(Sampler *sampler, const History *history, RngLanes 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     int jitters[CHUNK_LANES] = {0};
-    history_evidence(&(HistoryView){history, draws, chunk.first, lanes, NULL, NULL}, self->precision,
-                     self->vector);
+    const HistoryView view = history_view(history, draws, chunk.first, lanes);
+    history_evidence(&view, self->precision, self->vector);
     for (int i = 0; i < d * d; i++)
       for (int n = 0; n < lanes; n++) self->precision[i * lanes + n] += prior->precision[i];
     linalg_cholesky_lanes(d, lanes, self->precision, jitters);

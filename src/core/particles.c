@@ -135,38 +135,3 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
       to[(size_t)i * stride + (size_t)m] = x[(size_t)i * (size_t)n + (size_t)chosen];
   }
 }
-
-/* Adds x_i (b_i - 1/2 a_ii x_i - sum over k < i of a_ik x_k) to sum, for rows i, i + 1, .. of the vector
- * x[d], taken relative to centre[d]. */
-enum { QUADRATIC_ROWS = 4 };
-INLINE void add_quadratic_rows(int d, int i, const int rows, const double *a, const double *b, RealLanes at,
-                               const double *centre, const double *x, Real *sum) {
-  Real product[QUADRATIC_ROWS], own[QUADRATIC_ROWS], other;
-  const double *row = a + (size_t)i * (size_t)d;
-  for (int r = 0; r < rows; r++) product[r] = (Real){0};
-  for (int k = 0; k < i; k++) {
-    real_load(at, 1, x + (size_t)k * at.lanes, &other);
-    other -= centre[k];
-    for (int r = 0; r < rows; r++) product[r] += row[r * d + k] * other;
-  }
-  for (int r = 0; r < rows; r++) {
-    real_load(at, 1, x + (size_t)(i + r) * at.lanes, &own[r]);
-    own[r] -= centre[i + r];
-    for (int s = 0; s < r; s++) product[r] += row[r * d + i + s] * own[s];
-    product[r] += 0.5 * row[r * d + i + r] * own[r];
-    *sum += own[r] * (b[i + r] - product[r]);
-  }
-}
-
-SIMD_CLONES
-void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
-                         const double *x, double *out) {
-  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
-    Real sum = {0};
-    int i = 0;
-    for (; i + QUADRATIC_ROWS <= d; i += QUADRATIC_ROWS)
-      add_quadratic_rows(d, i, QUADRATIC_ROWS, a, b, at, centre, x, &sum);
-    for (; i < d; i++) add_quadratic_rows(d, i, 1, a, b, at, centre, x, &sum);
-    real_store(at, 1, &sum, out);
-  }
-}

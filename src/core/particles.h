@@ -38,7 +38,3 @@ void particles_resample(int n, const double *weight, double offset, int picks, i
  * are `stride` apart. `uniform` may be the last row of `to`. */
 void particles_pick(int d, int n, const double *x, int picks, const double *uniform, size_t stride,
                     double *to);
-
-/* Computes out[n] = b' y - 1/2 y' A y for y = x - centre, with a symmetric a[d, d], b[d] and centre[d]. */
-void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
-                         const double *x, double *out);

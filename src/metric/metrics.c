@@ -116,32 +116,12 @@ void metric_norms(int d, int n, const double *x, double *norm) {
   }
 }
 
-void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
-                            double *work) {
-  const int d = history->d;
-  if (likelihood_is_conjugate(history->likelihood)) {
-    const HistoryView one = {.history = history, .draws = 1, .first = run, .lanes = 1};
-    double *vector = work + d * d;
-    history_evidence(&one, work, vector);
-    for (int k = 0; k < n; k++) { /* b' x - x' Lambda x / 2 */
-      double sum = 0;
-      for (int i = 0; i < d; i++) {
-        double slope = 0;
-        for (int j = 0; j < d; j++) slope += work[i * d + j] * x[(size_t)j * (size_t)n + (size_t)k];
-        sum += x[(size_t)i * (size_t)n + (size_t)k] * (vector[i] - slope / 2);
-      }
-      log_likelihood[k] = sum;
-    }
-  } else if (n > 1) {
-    const HistoryView draws = {.history = history, .draws = n, .first = run * n, .lanes = n};
-    history_log_likelihood(&draws, x, log_likelihood, NULL);
-  } else { /* a pass over the rows of a single run needs several points, so x is passed twice */
-    const HistoryView twice = {.history = history, .draws = 2, .first = 2 * run, .lanes = 2};
-    double both[2];
-    for (int i = 0; i < d; i++) work[2 * i] = work[2 * i + 1] = x[i];
-    history_log_likelihood(&twice, work, both, NULL);
-    *log_likelihood = both[0];
-  }
+void metric_log_likelihoods(const Comparison *self, const Cloud *x, double *values, double *truth) {
+  const HistoryView view = history_points(self->history, self->run, x->n);
+  history_density_at(self->density, &view, NULL);
+  history_density(self->density, x->theta, values, NULL);
+  history_density_set_points(self->density, 1);
+  history_density(self->density, self->truth, truth, NULL);
 }
 
 /* ---- the metrics of the list: each takes what it needs from a comparison */
@@ -235,10 +215,8 @@ Status measure_rank_norm(const Comparison *self, double *out) {
 }
 
 Status measure_rank_log_likelihood(const Comparison *self, double *out) {
-  const int n = self->x->n;
-  double truth, *of_draws = self->work, *work = of_draws + n;
-  metric_log_likelihoods(self->history, self->run, 1, self->truth, &truth, work);
-  metric_log_likelihoods(self->history, self->run, n, self->x->theta, of_draws, work);
-  *out = metric_below(n, of_draws, truth);
+  double truth, *of_draws = self->work;
+  metric_log_likelihoods(self, self->x, of_draws, &truth);
+  *out = metric_below(self->x->n, of_draws, truth);
   return STATUS_OK;
 }

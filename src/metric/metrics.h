@@ -7,7 +7,7 @@
 
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
-#include "model/history/history_passes.h"
+#include "model/history/history_density.h"
 #include "model/mixture/mixture.h"
 
 #define METRIC_LIST(BESIDE, EXACT, ALONE)                                                                    \
@@ -43,6 +43,7 @@ typedef struct {
   const double *truth; /* theta*[d] */
   const History *history; /* the history of the draws, that of run `run` */
   int run;
+  HistoryDensity *density; /* scratch */
   const Mixture *modes; /* the mixture that theta* is from; NULL: it is not from a mixture of Gaussians */
   Rng directions; /* the stream of random directions */
   double *work; /* [metric_work(d, max(n, m), C)], scratch: n and m points, C modes */
@@ -52,7 +53,7 @@ typedef struct {
 
 /* Returns how many doubles a metric needs as scratch. */
 static inline size_t metric_work(int d, int points, int modes) {
-  return (size_t)d * (size_t)(d + 1) + 3 * (size_t)points + 2 * (size_t)modes;
+  return (size_t)d + 3 * (size_t)points + 2 * (size_t)modes;
 }
 
 /* Computes *out, the metric. Returns STATUS_INPUT if a point is not finite and the metric notices. */
@@ -95,7 +96,6 @@ int metric_rank(int d, int n, const double *x, const double *truth, const double
 int metric_below(int n, const double *values, double truth);
 /* Computes norm[n], the lengths of x[d, n]. */
 void metric_norms(int d, int n, const double *x, double *norm);
-/* Computes log_likelihood[n] of a run's history at x[d, n], up to a constant that depends on the run. work[d
- * (d + 1)] is scratch. */
-void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
-                            double *work);
+/* Computes values[n] of the run's log likelihood at x[d, n], and *truth at theta*, up to the same constant.
+ */
+void metric_log_likelihoods(const Comparison *self, const Cloud *x, double *values, double *truth);

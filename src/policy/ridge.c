@@ -28,7 +28,7 @@ Status ridge_create(Policy *policy, Ridge *out) {
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   const int d = history->d, runs = history->runs;
   const size_t vectors = (size_t)d * (size_t)runs;
-  const HistoryView view = {history, 1, 0, runs, NULL, NULL};
+  const HistoryView view = history_view(history, 1, 0, runs);
   if (!likelihood_is_conjugate(history->likelihood)) {
     irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
                ridge->vector, ridge->theta, fallbacks);

@@ -108,10 +108,10 @@ void guard_weight(Guard *self, const History *history, double *weight, int64_t *
 
 void guard_marginal_likelihood(Guard *self, const History *history, double *value, int64_t *fallbacks) {
   const double learned = log1p(-self->mixture.weight[self->mixture.components - 1]);
-  const bool conjugate = likelihood_is_conjugate(history->likelihood);
+  const HistoryView view = history_view(history, 1, 0, history->runs);
   mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);
-  if (conjugate) history_residual(&(HistoryView){history, 1, 0, history->runs, NULL, NULL}, self->residual);
+  history_residual(&view, self->residual);
   for (int b = 0; b < history->runs; b++)
-    value[b] = special_log_sum(value[b] + learned, sampler_guard_wide_evidence(self, history->runs, b) -
-                                                       (conjugate ? 0.5 * self->residual[b] : 0));
+    value[b] = special_log_sum(value[b] + learned,
+                               sampler_guard_wide_evidence(self, history->runs, b) - 0.5 * self->residual[b]);
 }

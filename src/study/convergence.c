@@ -133,7 +133,7 @@ typedef struct {
 static void study_learn_target(Block *block) {
   const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs,
                size = sizeof(double);
-  const HistoryView view = {.history = &block->history, .draws = 1, .lanes = (int)runs};
+  const HistoryView view = history_view(&block->history, 1, 0, (int)runs);
   for (size_t k = 0; k < d; k++)
     history_record(&block->history, NULL, block->world->features + k * d * runs,
                    block->world->mean + k * runs);

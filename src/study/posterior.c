@@ -94,6 +94,7 @@ typedef struct {
   Draws sets[SETS];
   int64_t *ignored; /* [B], fallbacks of the exact sampler */
   Comparison comparison; /* of one run */
+  HistoryDensity density; /* of that run */
   double *star; /* [d], its theta* */
   TiltEnd end;
   double *evidence; /* [d, d + 1] of one run */
@@ -163,8 +164,10 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
                                    .y = &block->sets[OF_REFERENCE].run,
                                    .truth = block->star,
                                    .history = &block->history,
+                                   .density = &block->density,
                                    .modes = block->truth.mixture};
   ALLOCATE(memory, block->comparison.work, metric_work(problem->d, most, modes));
+  TRY(history_density_create(memory, problem->d, 1, block->history.likelihood, &block->density));
   TRY(wasserstein_create(memory, problem->d, most, &block->comparison.wasserstein));
   if (study_measures(study, "log_concavity")) {
     ALLOCATE(memory, block->evidence, d * (d + 1));
@@ -192,8 +195,8 @@ static void study_draw_with_sampler(const Block *block, int set, Sampler *sample
 static Status study_measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
   const Mixture *mixture = block->truth.mixture;
   double *precision = block->evidence, *vector = precision + block->run->problem->d * block->run->problem->d;
-  const HistoryView of_run = {.history = &block->history, .draws = 1, .first = b, .lanes = 1};
-  history_evidence(&of_run, precision, vector);
+  const HistoryView view = history_view(&block->history, 1, b, 1);
+  history_evidence(&view, precision, vector);
   TRY(tilt_end_set(&block->end, precision, vector));
   const double alpha = tilt_end_alpha(&block->end);
   *out = NAN;

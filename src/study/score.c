@@ -75,7 +75,7 @@ static void study_score_project_points(int d, int n, const double *x, const doub
 /* Finds the ranks of theta* among the draws: in a random direction, by norm, by likelihood. */
 static void study_score_find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCORE_RANKS]) {
   const int d = self->pack->problem.d, n = self->pack->draws;
-  double truth, *values = self->values, *work = self->comparison.work;
+  double truth, *values = self->values;
   rng_normal(&rng, d, self->direction);
   study_score_project_points(d, n, draws->theta, self->direction, values);
   study_score_project_points(d, 1, self->truth, self->direction, &truth);
@@ -83,8 +83,7 @@ static void study_score_find_ranks(Ruler *self, const Cloud *draws, Rng rng, dou
   metric_norms(d, n, draws->theta, values);
   metric_norms(d, 1, self->truth, &truth);
   rank[1] = study_score_place_truth(n, values, truth, &rng);
-  metric_log_likelihoods(self->comparison.history, self->comparison.run, n, draws->theta, values, work);
-  metric_log_likelihoods(self->comparison.history, self->comparison.run, 1, self->truth, &truth, work);
+  metric_log_likelihoods(&self->comparison, draws, values, &truth);
   rank[2] = study_score_place_truth(n, values, truth, &rng);
 }
 
@@ -228,10 +227,11 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
   const int d = pack->problem.d, components = pack->prior.mixture ? pack->prior.mixture->components : 0;
   const size_t values = (size_t)d * (size_t)pack->draws;
   double *measured;
+  HistoryDensity density;
   Ruler ruler = {.pack = pack,
                  .distance = study_score_choose_distance(pack),
                  .draws.n = pack->draws,
-                 .comparison = {.d = d, .modes = pack->prior.mixture}};
+                 .comparison = {.d = d, .density = &density, .modes = pack->prior.mixture}};
   ALLOCATE(&scratch, measured, MEASURED * pack->histories);
   ALLOCATE(&scratch, ruler.draws.theta, values);
   for (int k = 0; k < SETS; k++) {
@@ -239,6 +239,8 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
     ALLOCATE(&scratch, ruler.exact[k].theta, values);
   }
   ALLOCATE_ARRAYS(&scratch, d, ruler.truth, ruler.direction);
+  ruler.comparison.truth = ruler.truth;
+  TRY(history_density_create(&scratch, d, 1, &pack->problem.likelihood, &density));
   ALLOCATE(&scratch, ruler.values, pack->draws);
   ALLOCATE(&scratch, ruler.comparison.work, metric_work(d, pack->draws, components));
   TRY(wasserstein_create(&scratch, d, pack->draws, &ruler.comparison.wasserstein));

@@ -97,19 +97,29 @@ typedef struct {
   const double *shift, *scale;
 } HistoryView;
 
+/* Returns a view in theta: of these lanes, or (below) of `points` lanes of one run. */
+static inline HistoryView history_view(const History *history, int draws, int first, int lanes) {
+  return (HistoryView){.history = history, .draws = draws, .first = first, .lanes = lanes};
+}
+static inline HistoryView history_points(const History *history, int run, int points) {
+  return history_view(history, points, run * points, points);
+}
+/* Returns the view in coordinates z. */
+static inline HistoryView history_view_in(HistoryView view, const double *shift, const double *scale) {
+  view.shift = shift;
+  view.scale = scale;
+  return view;
+}
+
 /* Expands x[rows, runs], whose columns belong to the runs from `first` on, to the lanes of the view: x[rows,
  * lanes]. Scratch: [rows, runs]. */
 void history_repeat_runs(const HistoryView *view, int first, int runs, int rows, double *x, double *scratch);
 
-/* ---- quadratic: the evidence of a conjugate likelihood */
+/* ---- the evidence of a conjugate likelihood */
 
-/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]; zeros if rows are kept. */
-void history_evidence(const HistoryView *view, double *precision, double *vector);
-/* Returns whether the evidence is the whole log likelihood: the likelihood is conjugate, or nothing was
- * observed. */
-static inline bool history_is_quadratic(const History *history) {
-  return history->rounds == 0 || likelihood_is_conjugate(history->likelihood);
-}
+/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]; zeros if rows are kept. Returns whether it
+ * is the whole log likelihood, up to a constant: the likelihood is conjugate, or nothing was observed. */
+bool history_evidence(const HistoryView *view, double *precision, double *vector);
 /* Returns the trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
 /* Computes root[d + 1, d + 1] of a run (mixture_evidence.h). Returns false if none is kept, because the
@@ -117,8 +127,8 @@ double history_precision_trace(const History *history, int run);
 bool history_root(const History *history, int run, double *root);
 /* Returns whether a root is kept for any run. */
 bool history_has_root(const History *history);
-/* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each
- * lane. */
+/* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each lane;
+ * zeros if rows are kept, which contain it. */
 void history_residual(const HistoryView *view, double *residual);
 /* Replaces the content by this many rounds with the evidence factor precision[d, d, B] and factor vector[d,
  * B]; the residual is then unknown. */
@@ -138,13 +148,14 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
                           double *y);
 
 /* Decomposes the evidence in x, theta = A x with root[d, d] = A (NULL: identity), where Lambda becomes A'
- * Lambda A and b becomes A' b. For n lanes, lane last: basis = U, q[d, n] >= 0 and b[d, n] = U' b. Each run
- * is decomposed once for all its draws, and if all lanes belong to one run the basis stays a single matrix.
- * basis->u has room for [d, d, n]. Scratch: matrix[d, d, n], column[d, n]. */
-void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
+ * Lambda A and b becomes A' b. Returns false, and computes nothing, if it is not the whole log likelihood.
+ * For n lanes, lane last: basis = U, q[d, n] >= 0 and b[d, n] = U' b. Each run is decomposed once for all its
+ * draws, and if all lanes belong to one run the basis stays a single matrix. basis->u has room for [d, d, n].
+ * Scratch: matrix[d, d, n], column[d, n]. */
+bool evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         EvidenceBasis *basis, double *q, double *b);
 /* Does the same without a root, for all lanes: u[d, d, n] = U. */
-void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
+bool evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
                               double *b);
 
 /* ---- any other: rows (history_passes.h makes passes over them) */

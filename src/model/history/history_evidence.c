@@ -170,13 +170,18 @@ static void history_evidence_chunk(const History *history, const Evidence *self,
   }
 }
 
-void history_evidence(const HistoryView *view, double *precision, double *vector) {
+/* Returns whether the evidence is the whole log likelihood. */
+static bool history_is_quadratic(const History *history) {
+  return history->rounds == 0 || history->ops == &history_form_evidence;
+}
+
+bool history_evidence(const HistoryView *view, double *precision, double *vector) {
   const size_t vectors = (size_t)view->history->d * (size_t)view->lanes;
   history_check_view(view);
   if (view->history->ops != &history_form_evidence) {
     memset(precision, 0, vectors * (size_t)view->history->d * sizeof *precision);
     memset(vector, 0, vectors * sizeof *vector);
-    return;
+    return history_is_quadratic(view->history);
   }
   const Evidence *self = evidence_of(view->history);
   for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
@@ -185,6 +190,7 @@ void history_evidence(const HistoryView *view, double *precision, double *vector
     history_evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
                            precision + from, vector + from);
   }
+  return true;
 }
 
 double history_precision_trace(const History *history, int run) {
@@ -208,6 +214,10 @@ bool history_has_root(const History *history) {
 
 void history_residual(const HistoryView *view, double *residual) {
   const History *history = view->history;
+  if (history->ops != &history_form_evidence) {
+    memset(residual, 0, (size_t)view->lanes * sizeof *residual);
+    return;
+  }
   const Evidence *self = evidence_of(history);
   const int d = history->d, columns = self->common.columns;
   const double *shift = view->shift;
@@ -257,11 +267,13 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
     (transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, basis->u, x, y);
 }
 
-void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
+bool evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         EvidenceBasis *basis, double *q, double *b) {
   const int d = view->history->d, first_run = view->first / view->draws,
             runs = (view->first + view->lanes - 1) / view->draws - first_run + 1;
-  const HistoryView each = {view->history, 1, first_run, runs, view->shift, view->scale};
+  const HistoryView in_theta = history_view(view->history, 1, first_run, runs),
+                    each = history_view_in(in_theta, view->shift, view->scale);
+  if (!history_is_quadratic(view->history)) return false;
   history_evidence(&each, matrix, column);
   if (root) {
     matrix_lanes_congruence(d, runs, true, root, matrix, basis->u);
@@ -275,12 +287,14 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
   history_repeat_runs(view, first_run, runs, d, b, matrix);
   basis->shared = runs == 1;
   if (!basis->shared) history_repeat_runs(view, first_run, runs, d * d, basis->u, matrix);
+  return true;
 }
 
-void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
+bool evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
                               double *b) {
   const int d = view->history->d;
   EvidenceBasis basis = {.u = u};
-  evidence_decompose(view, NULL, matrix, column, &basis, q, b);
+  if (!evidence_decompose(view, NULL, matrix, column, &basis, q, b)) return false;
   if (basis.shared) history_repeat_runs(view, view->first / view->draws, 1, d * d, u, matrix);
+  return true;
 }

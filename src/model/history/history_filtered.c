@@ -204,7 +204,7 @@ static void history_filtered_append(History *history, const int *arm, const doub
   if (!any) return;
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
     const int left = lanes - first, count = left < CHUNK_LANES ? left : CHUNK_LANES;
-    const HistoryView view = {&recent, 1, first, count, NULL, NULL};
+    const HistoryView view = history_view(&recent, 1, first, count);
     for (int c = 0; c < self->prior.components; c++)
       if (clicks)
         history_absorb_clicks(history, first, count, c, phi, y);

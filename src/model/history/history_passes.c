@@ -31,18 +31,19 @@ typedef struct {
 } HistoryColumn;
 
 /* Returns the lanes from `first` of the view on that are processed together: draws of a single run or, with
- * one draw per run, a column of the history; none after the last. */
+ * one draw per run, a column of the history; none after the last. In a view that begins within a column, the
+ * lanes before the next one are single draws of their runs. */
 static HistoryColumn column_at(const HistoryView *view, int first) {
   const int draws = view->draws, lane = view->first + first, left = view->lanes - first;
-  int count = draws == 1 ? TILE_LANES : draws - lane % draws;
+  const bool whole = draws == 1 && lane % TILE_LANES == 0;
+  int count = whole ? TILE_LANES : draws - lane % draws;
   history_check_view(view);
-  ASSERT(draws > 1 || view->first % TILE_LANES == 0);
   count = count < TILE_LANES ? count : TILE_LANES;
   return (HistoryColumn){.history = view->history,
                          .rows = history_rows(view->history),
                          .first = first,
                          .run = lane / draws,
-                         .shared = draws > 1,
+                         .shared = !whole,
                          .count = count < left ? count : left,
                          .stride = (size_t)view->lanes,
                          .shift = view->shift,
@@ -424,7 +425,7 @@ static void visit_column(const HistoryColumn *column, const double *mean, const 
 void history_visit_marginals(const HistoryView *view, const double *mean, const double *covariance,
                              HistoryVisit *visit, void *context, double *precision, double *vector) {
   const size_t d = (size_t)view->history->d, stride = (size_t)view->lanes;
-  ASSERT(view->draws == 1);
+  ASSERT(view->draws == 1 && view->first % TILE_LANES == 0);
   for (HistoryColumn at = column_at(view, 0); at.count > 0; at = column_at(view, at.first + at.count)) {
     const size_t first = (size_t)at.first, end = first + (size_t)at.count;
     visit_column(&at, mean, covariance, visit, context, precision, vector);

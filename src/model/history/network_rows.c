@@ -79,6 +79,7 @@ typedef struct {
   const float *x; /* [d, width] */
   const double *y; /* [width] */
   double temper;
+  double deviance; /* sum over the rows whose slopes were computed */
 } Part;
 
 /* Returns the rows of a lane, after loading its theta[p, lanes] in single precision. */
@@ -112,13 +113,27 @@ static void network_rows_slope_of(void *context, int first, const float *y, floa
   for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n];
 }
 
-void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
+/* Does the same, and adds the deviance of the rows. */
+static void network_rows_deviance_of(void *context, int first, const float *y, float *slope) {
+  Part *part = context;
+  double u[LANES] = {0}, deviance[LANES];
+  const int left = part->count - first, count = left < LANES ? left : LANES;
+  for (int n = 0; n < count; n++) u[n] = y[n];
+  part->likelihood->ops->deviance(part->likelihood, count, part->y + first, u, deviance);
+  for (int n = 0; n < count; n++) part->deviance += deviance[n];
+  network_rows_slope_of(context, first, y, slope);
+}
+
+void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *value,
                            double *gradient) {
   for (int n = 0; n < view->lanes; n++) {
     Part part = network_rows_begin(rows, view, theta, n);
     const int padded = (part.count + LANES - 1) / LANES * LANES;
-    network_gradient(&rows->shape, rows->theta, padded, part.x, part.width, network_rows_slope_of, &part,
-                     rows->gradient, rows->workspace);
+    network_gradient(&rows->shape, rows->theta, padded, part.x, part.width,
+                     value ? network_rows_deviance_of : network_rows_slope_of, &part, rows->gradient,
+                     rows->workspace);
+    if (value) value[n] = -0.5 * part.temper * part.deviance;
+    if (!gradient) continue;
     for (int i = 0; i < rows->parameters; i++)
       gradient[i * view->lanes + n] = part.temper * rows->gradient[i];
   }

@@ -21,8 +21,10 @@ typedef struct {
 
 Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out);
 
-/* Computes, at theta[p, lanes], gradient[p, lanes] of the tempered log likelihood. */
-void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *gradient);
+/* Computes, at theta[p, lanes], value[lanes] of the tempered log likelihood, as history_log_likelihood does,
+ * and its gradient[p, lanes]; either may be NULL. */
+void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *value,
+                           double *gradient);
 /* Computes that gradient and minus the Gauss-Newton Hessian, precision[p, p, lanes]. */
 void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
                               double *gradient, double *precision);

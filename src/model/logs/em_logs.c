@@ -82,7 +82,8 @@ static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
 static void em_logs_approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
   const size_t vector = (size_t)self->data.d * N;
-  const HistoryView view = {&at->history[first / N], 1, 0, N, self->frame->shift, self->frame->scale};
+  const HistoryView in_theta = history_view(&at->history[first / N], 1, 0, N),
+                    view = history_view_in(in_theta, self->frame->shift, self->frame->scale);
   memset(at->precision, 0, (size_t)self->data.d * vector * sizeof *at->precision);
   memset(at->vector, 0, vector * sizeof *at->vector);
   irls_solve(&at->irls, &view, at->one_precision, at->one_vector, at->precision, at->vector, at->mode,

@@ -86,13 +86,12 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
   Dps *self = sampler->state;
   const Chain *chain = sampler->setup.prior->chain;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    const HistoryView in_theta = history_view(history, draws, chunk.first, chunk.lanes),
+                      view = history_view_in(in_theta, chain->shift, chain->scale);
+    const bool whole = history_evidence(&view, self->evidence.precision, self->evidence.vector);
+    history_residual(&view, self->evidence.constant); /* the sum of squares at theta = shift */
     self->evidence.lanes = chunk.lanes;
-    self->evidence.rows = likelihood_is_conjugate(history->likelihood) ? NULL : &view;
-    if (!self->evidence.rows) {
-      history_evidence(&view, self->evidence.precision, self->evidence.vector);
-      history_residual(&view, self->evidence.constant); /* the sum of squares at theta = shift */
-    }
+    self->evidence.rows = whole ? NULL : &view;
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
       dps_stage(self, chain, t, &chunk);

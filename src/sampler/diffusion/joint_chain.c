@@ -57,7 +57,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
   self->factor = self->basis + matrix;
   self->log_marginal = self->factor + matrix;
   memset(self->s, 0, vector * sizeof *self->s);
-  history_evidence(view, self->precision, self->vector);
+  self->whole = history_evidence(view, self->precision, self->vector);
 }
 
 void joint_chain_copy_lanes(JointChain *self, const int *from) {
@@ -138,7 +138,7 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   } else {
     diffusion_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
-  if (!history_is_quadratic(view->history)) joint_chain_find_evidence(self, fallbacks);
+  if (!self->whole) joint_chain_find_evidence(self, fallbacks);
   if (self->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     condition_vectors(self, 2, registers);
@@ -153,7 +153,7 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
 
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) {
   const HistoryView *view = self->view;
-  if (!history_is_quadratic(view->history)) {
+  if (!self->whole) {
     history_log_likelihood(view, s, out, NULL);
     return;
   }

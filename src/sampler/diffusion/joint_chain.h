@@ -34,6 +34,7 @@ typedef struct {
   DenoisedMoments moments;
 
   const HistoryView *view; /* the current lanes */
+  bool whole; /* their evidence is the log likelihood itself, the same at all stages */
   int known; /* the stage at which their Q and r were last computed; 0: none */
   double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
 

@@ -140,7 +140,7 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   else
     denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
-  if (history_is_quadratic(view->history))
+  if (self->evidence.whole)
     laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
   else if (v == 0)
     memcpy(self->s, self->mu, (size_t)(chain->d * chunk->lanes) * sizeof *self->s);
@@ -158,12 +158,12 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   LaplaceEvidence *evidence = &self->evidence;
   const Chain *chain = sampler->setup.prior->chain;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
+    const HistoryView in_theta = history_view(history, draws, chunk.first, chunk.lanes),
+                      view = history_view_in(in_theta, chain->shift, chain->scale);
     evidence->lanes = chunk.lanes;
     evidence->started = false;
-    if (history_is_quadratic(history))
-      evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
-                               evidence->eigenvalue, evidence->rotated);
+    evidence->whole = evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
+                                               evidence->eigenvalue, evidence->rotated);
     for (int t = chain->schedule.stages + 1; t >= 1; t--)
       draw_stage(self, chain, t, &view, &chunk, fallbacks);
     denoiser_chain_to_theta(chain, chunk.lanes, self->s);

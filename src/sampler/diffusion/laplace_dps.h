@@ -16,6 +16,7 @@ typedef struct {
   Real *vectors; /* scratch of laplace_dps_product */
   /* For a likelihood that is not conjugate; `precision` and `vector` are the evidence of the last stage,
    * where IRLS starts next, `basis` and `eigenvalue` belong to that of the first stage. */
+  bool whole; /* the evidence is the log likelihood itself */
   bool started; /* false: the next product is the first of a chain */
   Irls irls;
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n] */

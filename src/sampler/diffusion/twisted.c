@@ -108,7 +108,8 @@ static void twisted_sample_groups(Twisted *self, const History *history, const C
   particles.rng.draws *= (uint32_t)count;
   particles.rng.first_lane *= (uint32_t)count;
   particles.rng.lanes *= (uint32_t)count;
-  const HistoryView view = {history, draws, particles.first, particles.lanes, chain->shift, chain->scale};
+  const HistoryView in_theta = history_view(history, draws, particles.first, particles.lanes),
+                    view = history_view_in(in_theta, chain->shift, chain->scale);
   memset(self->log_weight, 0, (size_t)particles.lanes * sizeof *self->log_weight);
   joint_chain_begin(&self->chain, &view);
   for (int t = chain->schedule.stages + 1; t >= 1; t--)

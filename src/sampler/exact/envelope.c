@@ -2,7 +2,6 @@
 
 #include "core/particles.h"
 #include "core/special.h"
-#include "model/history/history_passes.h"
 
 #include <string.h>
 
@@ -26,39 +25,18 @@ struct EnvelopeWork {
   EnvelopeCell split[CELLS];
 };
 
-EnvelopeData envelope_data_of_run(const History *history, int run) {
-  EnvelopeData data = {.history = history, .run = run};
-  if (likelihood_is_conjugate(history->likelihood))
-    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, data.precision, data.vector);
-  return data;
-}
-
-SIMD_CLONES
-void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
-                             double *gradient) {
-  enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
-  const double *precision = data->precision, *vector = data->vector;
-  if (!likelihood_is_conjugate(data->history->likelihood)) {
-    HistoryView view = {.history = data->history, .draws = LANES, .first = data->run * LANES, .lanes = n};
-    ASSERT(n <= LANES);
-    history_log_likelihood(&view, theta, log_likelihood, gradient);
-    return;
-  }
-  for (int c = 0; c < n; c++) {
-    double x = theta[c], y = theta[n + c];
-    double pull_x = precision[0] * x + precision[1] * y, pull_y = precision[2] * x + precision[3] * y;
-    log_likelihood[c] = x * (vector[0] - 0.5 * pull_x) + y * (vector[1] - 0.5 * pull_y);
-    if (!gradient) continue;
-    gradient[c] = vector[0] - pull_x;
-    gradient[n + c] = vector[1] - pull_y;
-  }
-}
-
-Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
+Status envelope_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, Envelope *out) {
   *out = (Envelope){0};
+  TRY(history_density_create(memory, prior->d, 1, likelihood, &out->density));
   ALLOCATE_ARRAYS(memory, CELLS, out->cells, out->log_mass, out->slack, out->cumulative, out->weight);
   ALLOCATE(memory, out->work, 1);
   return prior_grid_create(memory, prior, &out->grid);
+}
+
+void envelope_log_likelihood(Envelope *self, int n, const double *theta, double *log_likelihood,
+                             double *gradient) {
+  history_density_set_points(&self->density, n);
+  history_density(&self->density, theta, log_likelihood, gradient);
 }
 
 /* Returns an upper bound on how far l rises above l(w) within a cell. */
@@ -98,18 +76,17 @@ static int envelope_keep_cells(Envelope *self, const EnvelopeCell *parents, int 
 
 /* Computes the bounds of the first n cells of the batch, the quarters of these parents, and adds those where
  * the prior has mass to the list. */
-static void envelope_add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCell *parents, int n) {
+static void envelope_add_batch(Envelope *self, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
-  const bool deviance = !likelihood_is_conjugate(data->history->likelihood);
   prior_grid_look_up(&self->grid, n, work->place, work->top, work->mean, work->point, work->scratch);
-  envelope_log_likelihood(data, n, work->point, work->log_likelihood, work->gradient);
+  envelope_log_likelihood(self, n, work->point, work->log_likelihood, work->gradient);
   for (int k = 0, kept = envelope_keep_cells(self, parents, n); k < kept; k++) {
     const int c = work->kept[k];
     const EnvelopeCell *cell = &self->cells[self->count];
     const double w[2] = {work->point[c], work->point[n + c]},
                  gradient[2] = {work->gradient[c], work->gradient[n + c]}, l = work->log_likelihood[c];
-    double most = l + envelope_most_rise(&self->grid, cell->place, w, gradient);
-    if (deviance && most > 0) most = 0; /* a deviance is never negative */
+    const double most =
+        fmin(l + envelope_most_rise(&self->grid, cell->place, w, gradient), self->density.most);
     self->slack[self->count] = cell->place.level < DEEPEST ? cell->top - work->mean[c] + most - l : 0;
     self->log_mass[self->count++] = cell->top + most - cell->place.level * (2 * M_LN2);
     if (work->mean[c] + l <= self->best_value) continue;
@@ -149,8 +126,10 @@ static int envelope_take_loose_cells(Envelope *self) {
 
 /* Builds the envelope: adds the quarters of the cells in the split list to the list, at first those of the
  * box, until no cell is to be split. */
-bool envelope_build(Envelope *self, const EnvelopeData *data) {
+bool envelope_build(Envelope *self, const History *history, int run, int64_t *fallbacks) {
   struct EnvelopeWork *work = self->work;
+  const HistoryView view = history_points(history, run, BATCH);
+  history_density_at(&self->density, &view, fallbacks);
   self->count = 0;
   self->best_value = -INFINITY;
   for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
@@ -165,7 +144,7 @@ bool envelope_build(Envelope *self, const EnvelopeData *data) {
           work->place[filled++] =
               (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
         }
-      envelope_add_batch(self, data, parents, filled);
+      envelope_add_batch(self, parents, filled);
     }
   double sum = 0;
   for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];

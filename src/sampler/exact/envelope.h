@@ -9,25 +9,12 @@
  * are, how many there are and how narrow they are: a bound that is far too high only costs splits. */
 #pragma once
 
-#include "model/history/history.h"
+#include "model/history/history_density.h"
 #include "model/prior/prior_grid.h"
 
 /* Cells whose prior and likelihood are looked up together; the largest number of cells in an envelope. When
  * they run out the bound stays coarser: still a bound, but with more rejections. */
 enum { ENVELOPE_BATCH = 256, ENVELOPE_CELLS = 1 << 15 };
-
-/* Data of one run, for its log likelihood at points theta[2, n]. */
-typedef struct {
-  const History *history;
-  int run;
-  double precision[4], vector[2]; /* evidence of a conjugate likelihood */
-} EnvelopeData;
-
-EnvelopeData envelope_data_of_run(const History *history, int run);
-/* Computes log_likelihood[n] at theta[2, n], up to a constant of the run, and gradient[2, n] unless it is
- * NULL; n <= 5 ENVELOPE_BATCH. */
-void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,
-                             double *gradient);
 
 typedef struct {
   GridCell place;
@@ -37,6 +24,7 @@ typedef struct {
 
 typedef struct {
   PriorGrid grid;
+  HistoryDensity density; /* of the run that it was built for */
   int count;
   EnvelopeCell *cells; /* [count] */
   double *log_mass; /* [count]: bound times area, where the box has area 1 */
@@ -47,9 +35,14 @@ typedef struct {
   struct EnvelopeWork *work;
 } Envelope;
 
-Status envelope_create(Arena *memory, const Prior *prior, Envelope *out);
-/* Fits the envelope to the data of a run. Returns false if no cell is left, so that nothing can be drawn. */
-bool envelope_build(Envelope *envelope, const EnvelopeData *data);
+Status envelope_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, Envelope *out);
+/* Fits the envelope to the data of a run. Returns false if no cell is left, so that nothing can be drawn.
+ * Numerical fallbacks are added to fallbacks[B]. */
+bool envelope_build(Envelope *self, const History *history, int run, int64_t *fallbacks);
+/* Computes log_likelihood[n] of the run at theta[2, n], up to a constant, and gradient[2, n] unless it is
+ * NULL. */
+void envelope_log_likelihood(Envelope *self, int n, const double *theta, double *log_likelihood,
+                             double *gradient);
 /* Draws a point x[2] with density proportional to the bound, from three uniforms, and computes the log of the
  * bound there. */
 void envelope_draw(const Envelope *self, const double *uniform, double *x, double *log_bound);

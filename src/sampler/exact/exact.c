@@ -97,11 +97,11 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   Envelope *envelope;
   ALLOCATE(memory, envelope, 1);
   self->state = envelope;
-  return envelope_create(memory, setup->prior, envelope);
+  return envelope_create(memory, setup->prior, setup->likelihood, envelope);
 }
 
 /* Proposes PROPOSALS points of the envelope; x <- the first that is accepted. Returns whether one was. */
-static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
+static bool exact_propose(Envelope *envelope, Rng *rng, double *x) {
   double uniform[PROPOSALS * UNIFORMS], point[2 * PROPOSALS], bound[PROPOSALS], prior[PROPOSALS],
       log_likelihood[PROPOSALS];
   rng_uniform(rng, PROPOSALS * UNIFORMS, uniform);
@@ -111,7 +111,7 @@ static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rn
     point[p] = place[0], point[PROPOSALS + p] = place[1];
   }
   envelope->grid.prior->ops->log_density(envelope->grid.prior, PROPOSALS, point, prior);
-  envelope_log_likelihood(data, PROPOSALS, point, log_likelihood, NULL);
+  envelope_log_likelihood(envelope, PROPOSALS, point, log_likelihood, NULL);
   for (int p = 0; p < PROPOSALS; p++) {
     if (log(uniform[p * UNIFORMS + 3]) > prior[p] + log_likelihood[p] - bound[p]) continue;
     x[0] = point[p], x[1] = point[PROPOSALS + p];
@@ -122,11 +122,10 @@ static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rn
 
 /* Draws one x[2]. If no proposal is accepted, it is the best point that the envelope has seen. A draw in the
  * outermost of the finest cells of the box is a fallback too, because the posterior may extend beyond it. */
-static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
-                           int64_t *fallbacks) {
+static void exact_draw_one(Envelope *envelope, Rng rng, double *x, int64_t *fallbacks) {
   const PriorGrid *grid = &envelope->grid;
   bool accepted = false, edge = false;
-  for (int round = 0; round < ROUNDS && !accepted; round++) accepted = exact_propose(envelope, data, &rng, x);
+  for (int round = 0; round < ROUNDS && !accepted; round++) accepted = exact_propose(envelope, &rng, x);
   for (int i = 0; i < 2; i++) {
     if (!accepted) x[i] = envelope->best[i];
     const double place = (x[i] - grid->low[i]) / grid->size[i] * PRIOR_GRID_SIDE;
@@ -166,7 +165,8 @@ static void exact_draw_hypercube(Hypercube *self, const History *history, RngLan
   const size_t lanes = rng.lanes;
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
-    history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->precision, self->vector);
+    const HistoryView view = history_view(history, 1, run, 1);
+    history_evidence(&view, self->precision, self->vector);
     exact_weigh_hypercube(self, d);
     for (int n = run * draws; n < (run + 1) * draws; n++) {
       const double place = theta[n] * self->cumulative[((size_t)1 << d) - 1];
@@ -193,13 +193,12 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   Envelope *envelope = self->state;
   const size_t lanes = rng.lanes;
   for (int run = 0; run < history->runs; run++) {
-    const EnvelopeData data = envelope_data_of_run(history, run);
-    const bool ready = envelope_build(envelope, &data);
+    const bool ready = envelope_build(envelope, history, run, fallbacks);
     for (int n = run * draws; n < (run + 1) * draws; n++) {
       const Rng stream = rng_of_lane(&rng, (uint32_t)n);
       double x[2] = {envelope->best[0], envelope->best[1]};
       if (ready)
-        exact_draw_one(envelope, &data, stream, x, &fallbacks[run]);
+        exact_draw_one(envelope, stream, x, &fallbacks[run]);
       else
         fallbacks[run]++;
       theta[n] = x[0], theta[lanes + (size_t)n] = x[1];

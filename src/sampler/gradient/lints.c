@@ -86,7 +86,8 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
   double *factor = self->potential.precision, *mean = self->potential.vector;
   const int d = sampler->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    potential_at(&self->potential, &(HistoryView){linear, draws, chunk.first, chunk.lanes, NULL, NULL});
+    const HistoryView view = history_view(linear, draws, chunk.first, chunk.lanes);
+    potential_at(&self->potential, &view);
     memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
     linalg_cholesky_lanes(d, chunk.lanes, factor, self->jitters);
     linalg_forward_lanes(d, chunk.lanes, factor, mean);
@@ -106,7 +107,8 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
   const int d = sampler->d, runs = history->runs;
   for (int first = 0; first < runs; first += CHUNK_LANES) {
     const int lanes = chunk_size(runs, first, CHUNK_LANES);
-    potential_at(&self->potential, &(HistoryView){linear, 1, first, lanes, NULL, NULL});
+    const HistoryView view = history_view(linear, 1, first, lanes);
+    potential_at(&self->potential, &view);
     memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
     linalg_cholesky_lanes(d, lanes, factor, self->jitters);
     linalg_solve_lanes(d, lanes, factor, vector);

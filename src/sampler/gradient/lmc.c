@@ -34,7 +34,8 @@ static void lmc_update(Sampler *sampler, const History *history, int round, int6
   const int draws = sampler->setup.draws;
   const RngLanes rng = sampler_update_streams(sampler, round, draws, 0, history->runs * draws);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    potential_at(&self->potential, &(HistoryView){history, draws, chunk.first, chunk.lanes, NULL, NULL});
+    const HistoryView view = history_view(history, draws, chunk.first, chunk.lanes);
+    potential_at(&self->potential, &view);
     lmc_step_round(self, &chunk.rng, self->theta + (ptrdiff_t)chunk.first * sampler->d, fallbacks);
   }
 }

@@ -24,7 +24,7 @@ Status lmc_step_create(Arena *memory, const SamplerSetup *setup, Lmc *out) {
   ALLOCATE_ARRAYS(memory, vector, out->gradient, out->normal);
   ALLOCATE_ARRAYS(memory, n, out->h, out->pull);
   if (!potential->network) ALLOCATE(memory, out->hessian, d * vector);
-  if (!potential_is_quadratic(potential)) return STATUS_OK;
+  if (!potential_has_fixed_hessian(potential)) return STATUS_OK;
   ALLOCATE(memory, out->normals, MOVES * vector);
   ALLOCATE(memory, out->chains, d * (d + 3) * REAL_WIDTH);
   ALLOCATE(memory, out->guard_unit, d);

@@ -170,8 +170,8 @@ void potential_at(Potential *potential, const HistoryView *view) {
   ASSERT(lanes <= potential->capacity);
   potential->view = *view;
   if (potential->network) return;
-  history_evidence(&potential->view, potential->precision, potential->vector);
-  if (potential->conjugate) potential_pull_back(potential, lanes, potential->precision, potential->vector);
+  potential->whole = history_evidence(&potential->view, potential->precision, potential->vector);
+  if (potential->whole) potential_pull_back(potential, lanes, potential->precision, potential->vector);
   potential_weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight,
                   potential->prior_precision, potential->precision);
   potential_weigh(d, lanes, potential->likelihood_weight, potential->prior_weight,
@@ -196,7 +196,7 @@ static void potential_network_derivatives(Potential *potential, const double *th
   if (hessian)
     network_rows_derivatives(&potential->rows, &potential->view, theta, gradient, hessian);
   else
-    network_rows_gradient(&potential->rows, &potential->view, theta, gradient);
+    network_rows_gradient(&potential->rows, &potential->view, theta, NULL, gradient);
   for (int i = 0; i < d * lanes; i++)
     gradient[i] =
         special_two_products(potential->prior_weight, theta[i], -potential->likelihood_weight, gradient[i]);
@@ -213,7 +213,7 @@ static void potential_add_beyond_quadratic(Potential *potential, const double *t
   const int d = potential->d, lanes = potential->view.lanes;
   const size_t vector = (size_t)d * (size_t)lanes;
   double *curvature = hessian ? potential->curvature : NULL;
-  if (!history_is_quadratic(potential->view.history)) {
+  if (!potential->whole) {
     potential_rows(potential, theta, potential->slope, curvature);
     lanes_add(vector, -potential->likelihood_weight, potential->slope, gradient);
     if (hessian) lanes_add((size_t)d * vector, potential->likelihood_weight, curvature, hessian);
@@ -269,7 +269,7 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
       bound[n] = potential->prior_weight + potential->likelihood_weight * bound[n];
     return;
   }
-  if (!history_is_quadratic(potential->view.history)) {
+  if (!potential->whole) {
     double *sum = potential->curvature;
     potential_rows(potential, reference, potential->slope, sum);
     for (int i = 0; i < d * d * lanes; i++)
@@ -306,7 +306,7 @@ void potential_value(Potential *potential, const double *theta, const double *lo
                              value);
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];
-  if (history_is_quadratic(potential->view.history)) return;
+  if (potential->whole) return;
   history_log_likelihood(&potential->view, potential_theta(potential, lanes, theta), log_likelihood, NULL);
   for (int n = 0; n < lanes; n++) value[n] -= potential->likelihood_weight * log_likelihood[n];
 }

@@ -42,7 +42,8 @@ typedef struct {
   double prior_weight, likelihood_weight; /* of -log p and of the tempered log likelihood in U */
   double eta; /* 1 for auto */
   double unit; /* eta, or the precision of a reward: what an observation with |phi| = 1 adds to the Hessian */
-  bool closed_prior, conjugate; /* whether prior and rewards are in the quadratic part */
+  bool closed_prior,
+      conjugate; /* whether prior and rewards are in the quadratic part, whatever is observed */
   double self_concordance; /* of the likelihood, see LikelihoodOps */
   /* An upper bound on the curvature of prior_weight times -log p; 0 for a Gaussian, whose Hessian is known.
    * For a mixture it is the largest precision of a component; for a learned prior, that of the noise of its
@@ -63,6 +64,7 @@ typedef struct {
   NetworkRows rows;
   /* For the lanes of the view, until the next potential_at. */
   HistoryView view;
+  bool whole; /* all rewards are in the quadratic part */
   double *precision, *vector; /* [d, d, n], [d, n] */
   double *slope, *score, *curvature; /* scratch: [d, n], [d, n], [d, d, n] */
   double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
@@ -92,8 +94,8 @@ void potential_at(Potential *potential, const HistoryView *view);
 /* Draws theta[d, lanes of the streams] from the prior, shrunk towards its mean by the factor 1 /
  * sqrt(prior_weight). */
 void potential_start(const Potential *potential, RngLanes *rng, double *theta);
-/* Returns whether the Hessian is independent of theta; it is then `precision`. */
-static inline bool potential_is_quadratic(const Potential *potential) {
+/* Returns whether the Hessian is always independent of theta; it is then `precision`. */
+static inline bool potential_has_fixed_hessian(const Potential *potential) {
   return potential->closed_prior && potential->conjugate;
 }
 /* Computes gradient[d, n] of U, and its Hessian[d, d, n] unless that is NULL. */

@@ -127,7 +127,7 @@ static void rvga_factorise_precision(Rvga *self, const RvgaChunk *q, int d, int6
 static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
   const double weight = self->potential.likelihood_weight;
-  const HistoryView view = {history, 1, q->first, lanes, NULL, NULL};
+  const HistoryView view = history_view(history, 1, q->first, lanes);
   history_evidence(&view, q->precision, q->mean);
   for (int i = 0; i < d; i++) {
     double pull = 0;

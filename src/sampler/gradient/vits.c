@@ -74,7 +74,7 @@ static void vits_update(Sampler *sampler, const History *history, int round, int
   const int components = self->components;
   const RngLanes rng = sampler_update_streams(sampler, round, components, 0, history->runs * components);
   for (Chunk chunk = chunk_begin_narrow(rng, self->width); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history, components, chunk.first, chunk.lanes, NULL, NULL};
+    const HistoryView view = history_view(history, components, chunk.first, chunk.lanes);
     const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, chunk.first);
     potential_at(&self->potential, &view);
     vits_step_round(&self->work, &self->potential, q, &chunk.rng, fallbacks);

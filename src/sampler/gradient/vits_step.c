@@ -155,7 +155,7 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
 /* Computes g and A at one draw and returns A, which is the potential's precision if it does not depend on the
  * draw. */
 static const double *evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
-  const bool known = potential_is_quadratic(potential);
+  const bool known = potential_has_fixed_hessian(potential);
   const int d = work->d, lanes = potential->view.lanes;
   rng_lanes_normal(rng, d, work->eps);
   vits_place(d, lanes, q, work->eps, work->theta);

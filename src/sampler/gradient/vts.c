@@ -63,7 +63,7 @@ static void vts_update(Sampler *sampler, const History *history, int round, int6
   Vts *self = sampler->state;
   (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
-    const HistoryView view = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
+    const HistoryView view = history_view(history, 1, first, chunk_size(history->runs, first, CHUNK_LANES));
     potential_at(&self->potential, &view);
     for (int run = first; run < first + view.lanes; run += VECTOR_LANES) {
       const VtsMixture q = vts_group_of_run(self, run);

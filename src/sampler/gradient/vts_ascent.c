@@ -10,7 +10,7 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
   *out = (VtsAscent){.potential = potential, .d = potential->d, .components = components};
   ALLOCATE_ARRAYS(memory, d * d, out->precision, out->root);
   out->hessian = out->precision;
-  if (!potential_is_quadratic(potential)) ALLOCATE(memory, out->hessian, d * d);
+  if (!potential_has_fixed_hessian(potential)) ALLOCATE(memory, out->hessian, d * d);
   ALLOCATE(memory, out->energy, components);
   ALLOCATE(memory, out->image, (size_t)components * d);
   ALLOCATE_ARRAYS(memory, d, out->vector, out->step, out->column, out->phi, out->growth, out->old_mean,

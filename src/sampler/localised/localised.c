@@ -85,7 +85,8 @@ static void linearised_find_gaussian(Localised *self, int lanes) {
 static void linearised_find(Localised *self, const HistoryView *view, int64_t *fallbacks) {
   const int d = self->walk.denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
   const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
-  const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
+  const HistoryView once =
+      history_view_in(history_view(view->history, 1, first, runs), view->shift, view->scale);
   ASSERT(runs <= DENOISER_LANES);
   LaneEvidence *at = &self->evidence;
   denoiser_evidence_clear(d, runs, at);
@@ -108,17 +109,26 @@ static void linearised_find(Localised *self, const HistoryView *view, int64_t *f
 
 /* ---- the sampler */
 
-/* Finds the evidence for the lanes of the view: of Gaussian rewards, or in the place of others. */
-static void localised_find_evidence(Localised *self, const HistoryView *view, int64_t *fallbacks) {
+/* Returns a view of these lanes in the coordinates of the denoiser. */
+static HistoryView localised_view(const Denoiser *denoiser, const History *history, int draws, int first,
+                                  int lanes) {
+  return history_view_in(history_view(history, draws, first, lanes), denoiser->shift, denoiser->scale);
+}
+
+/* Finds the evidence for the lanes of the view: of Gaussian rewards, or in the place of others. Returns
+ * whether it is the log likelihood itself. */
+static bool localised_find_evidence(Localised *self, const HistoryView *view, int64_t *fallbacks) {
   LaneEvidence *at = &self->evidence;
-  if (history_is_quadratic(view->history)) {
-    evidence_decompose_lanes(view, self->scratch, self->z, at->basis, at->eigenvalue, self->rotated);
+  const bool whole =
+      evidence_decompose_lanes(view, self->scratch, self->z, at->basis, at->eigenvalue, self->rotated);
+  if (whole) {
     linalg_multiply_lanes(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
   } else {
     linearised_find(self, view, fallbacks);
   }
   at->lanes = view->lanes;
   memset(self->lane_fallbacks, 0, (size_t)view->lanes * sizeof *self->lane_fallbacks);
+  return whole;
 }
 
 /* Draws a candidate for each lane under the evidence in place of the rewards, and computes its log_weight:
@@ -139,12 +149,12 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
                              int64_t *fallbacks) {
   Localised *self = sampler->state;
   const Denoiser *denoiser = sampler->setup.prior->denoiser;
-  const bool weighted = self->particles > 1 && !history_is_quadratic(history);
-  for (int run = 0; run < history->runs; run++) sampler->ess[run] = weighted ? 0 : NAN;
+  bool whole = true;
+  for (int run = 0; run < history->runs; run++) sampler->ess[run] = 0;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
-    localised_find_evidence(self, &view, fallbacks);
-    if (history_is_quadratic(history)) {
+    const HistoryView view = localised_view(denoiser, history, draws, chunk.first, chunk.lanes);
+    whole = localised_find_evidence(self, &view, fallbacks);
+    if (whole) {
       denoiser_localisation_draw(&self->walk, &self->evidence, &chunk.rng, self->z, self->lane_fallbacks);
     } else {
       reservoir_clear(&self->reservoir, chunk.lanes);
@@ -162,6 +172,8 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
     chunk_store(&chunk, sampler->d, self->z, theta);
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->lane_fallbacks[n];
   }
+  if (whole || self->particles == 1) /* nothing was weighted */
+    for (int run = 0; run < history->runs; run++) sampler->ess[run] = NAN;
 }
 
 /* ---- the marginal likelihood, run by run */
@@ -171,30 +183,28 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
 static double marginal_of_run(Localised *self, const History *history, int run, RngLanes rng, double *error,
                               int64_t *fallbacks) {
   const Denoiser *denoiser = self->walk.denoiser;
-  const double *shift = denoiser->shift, *scale = denoiser->scale;
   const int draws = (int)rng.draws;
-  /* The first of two draws, since a view with one draw per run must begin at a tile of runs. */
-  const HistoryView view = {history, 2, 2 * run, 1, shift, scale};
-  double weight, weight_error = 0;
+  const HistoryView view = localised_view(denoiser, history, 1, run, 1);
+  double residual, weight, weight_error = 0;
   int lane_fallbacks = 0;
-  if (history_is_quadratic(history)) {
-    history_residual(&view, &weight);
-    weight *= -0.5;
-  } else {
+  const bool whole = localised_find_evidence(self, &view, fallbacks);
+  const double normaliser =
+      denoiser_normaliser_find(&self->normaliser, &self->evidence, error, &lane_fallbacks);
+  history_residual(&view, &residual);
+  weight = -0.5 * residual;
+  if (!whole) {
     rng.first_lane += (uint32_t)(run * draws);
     rng.lanes = rng.draws;
     reservoir_clear(&self->reservoir, 1);
     for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-      const HistoryView drawn = {history, draws, run * draws + chunk.first, chunk.lanes, shift, scale};
+      const HistoryView drawn =
+          localised_view(denoiser, history, draws, run * draws + chunk.first, chunk.lanes);
       localised_find_evidence(self, &drawn, fallbacks);
       draw_candidate(self, &drawn, &chunk.rng);
       for (int n = 0; n < chunk.lanes; n++) reservoir_add(&self->reservoir, 0, self->log_weight[n]);
     }
     weight = reservoir_log_mean(&self->reservoir, 0, draws, &weight_error);
   }
-  localised_find_evidence(self, &view, fallbacks);
-  const double normaliser =
-      denoiser_normaliser_find(&self->normaliser, &self->evidence, error, &lane_fallbacks);
   *error = hypot(*error, weight_error);
   fallbacks[run] += lane_fallbacks;
   return normaliser + weight;

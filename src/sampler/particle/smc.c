@@ -15,7 +15,7 @@
 #include "core/particles.h"
 #include "core/simd.h"
 #include "io/config/config_rows.h"
-#include "model/history/history_passes.h"
+#include "model/history/history_density.h"
 #include "sampler/sampler.h"
 
 #include <math.h>
@@ -25,12 +25,9 @@ typedef struct {
   int particles; /* P */
   double step_size;
   RngKey key;
-  int *rows; /* [B]: observations of each run that its cloud has absorbed */
   double *cloud; /* [B, d, P] */
-  /* If rewards are Gaussian: the evidence that each cloud has absorbed, first b and then Lambda, and that of
-   * the history. */
-  double *evidence, *now; /* [B, d + d d], [d + d d] */
-  double *origin; /* [d]: zeros */
+  HistoryMarks absorbed; /* what each cloud has absorbed */
+  HistoryDensity density;
   double *moved; /* [d, P] */
   double *weight; /* [P] */
   int *chosen; /* [P] */
@@ -42,21 +39,19 @@ static double *smc_cloud_of_run(const Sampler *sampler, int b) {
 }
 
 static void smc_begin(Sampler *sampler, int runs) {
-  const Smc *self = sampler->state;
+  Smc *self = sampler->state;
   const int particles = self->particles;
   const Prior *prior = sampler->setup.prior;
-  const size_t each = (size_t)sampler->d * (size_t)(sampler->d + 1);
   for (int b = 0; b < runs; b++) {
     RngLanes rng = sampler_update_streams(sampler, 0, particles, b * particles, particles);
     prior->ops->sample(prior, &rng, smc_cloud_of_run(sampler, b));
     sampler->ess[b] = particles;
   }
-  memset(self->evidence, 0, (size_t)runs * each * sizeof *self->evidence);
-  memset(self->rows, 0, (size_t)runs * sizeof *self->rows);
+  history_marks_clear(&self->absorbed, runs);
 }
 
 /* Absorbs what the cloud of run b has not seen of the history: perturbs it, weighs it by the likelihood of
- * the new observations, from the change of the evidence or from their rows, and resamples. */
+ * the new observations, and resamples. */
 SIMD_CLONES
 static void smc_absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
   Smc *self = sampler->state;
@@ -69,19 +64,8 @@ static void smc_absorb_run(Sampler *sampler, const History *history, int b, int6
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
   rng_lanes_normal(&normals, d, self->moved);
   for (size_t k = 0; k < entries; k++) self->moved[k] = cloud[k] + sd * self->moved[k];
-  if (likelihood_is_conjugate(history->likelihood)) {
-    const int each = d + d * d;
-    double *change = self->evidence + (size_t)b * (size_t)each;
-    history_evidence(&(HistoryView){history, 1, b, 1, NULL, NULL}, self->now + d, self->now);
-    for (int i = 0; i < each; i++) change[i] = self->now[i] - change[i];
-    particles_quadratic(d, particles, change + d, change, self->origin, self->moved, self->weight);
-    memcpy(change, self->now, (size_t)each * sizeof *change);
-  } else {
-    const History recent = history_since(history, self->rows[b]);
-    const HistoryView view = {&recent, particles, first, particles, NULL, NULL};
-    history_log_likelihood(&view, self->moved, self->weight, NULL);
-    self->rows[b] = history_observations(history, b);
-  }
+  history_density_since(&self->density, history, b, particles, &self->absorbed);
+  history_density(&self->density, self->moved, self->weight, NULL);
   bool left = particles_weigh(particles, self->weight, self->weight);
   sampler->ess[b] = particles_ess(particles, self->weight);
   if (!left || sampler->ess[b] < 1 + 1e-6) fallbacks[b]++;
@@ -119,10 +103,8 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   self->step_size = config_real(setup->options, "step_size");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
   ALLOCATE(memory, self->cloud, runs * d * particles);
-  ALLOCATE(memory, self->rows, runs);
-  ALLOCATE(memory, self->evidence, runs * (d + d * d));
-  ALLOCATE(memory, self->now, d + d * d);
-  ALLOCATE(memory, self->origin, d);
+  TRY(history_marks_create(memory, sampler->d, setup->runs, &self->absorbed));
+  TRY(history_density_create(memory, sampler->d, 1, setup->likelihood, &self->density));
   ALLOCATE(memory, self->moved, d * particles);
   ALLOCATE_ARRAYS(memory, particles, self->weight, self->chosen);
   return STATUS_OK;

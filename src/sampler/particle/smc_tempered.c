@@ -15,17 +15,13 @@
 #include "core/particles.h"
 #include "core/real.h"
 #include "io/config/config_rows.h"
-#include "model/history/history_passes.h"
+#include "model/history/history_density.h"
 #include "sampler/cost.h"
 #include "sampler/sampler.h"
-
-#include <float.h>
 
 enum { EXPONENTS = 200, BISECTIONS = 60 };
 /* How close the effective sample size is brought to half the number of particles, as a share of them. */
 static const double HALF_TOLERANCE = 0.01;
-/* Added to the diagonal of the evidence when its centre is computed, as a share of its trace. */
-static const double RIDGE = 1e-10;
 
 /* The cloud of one run at a time: P particles. */
 typedef struct {
@@ -39,42 +35,18 @@ typedef struct {
   double *x, *proposal; /* [d + 2, P]: in the last two rows the logarithms of prior and likelihood */
   double *weight, *uniform; /* [P] */
   int *chosen; /* [P] */
-  /* For a conjugate likelihood: the evidence, with the vector taken about `centre`, which is close to the
-   * mode. */
-  double *precision, *vector, *centre; /* [d, d], [d], [d] */
+  HistoryDensity density;
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
 
-/* Finds the evidence about its own centre, Lambda^-1 b with a ridge so that it exists: what is left of b is
- * small, so that nothing cancels in the log likelihood close to it, however little noise there is. */
-static void smc_tempered_find_centre(Tempered *self, int64_t *fallbacks) {
-  const int d = self->sampler->d;
-  double trace = 0;
-  int jitters = 0;
-  history_evidence(&(HistoryView){self->history, 1, self->b, 1, NULL, NULL}, self->precision, self->vector);
-  memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
-  memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
-  for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
-  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* even without evidence */
-  linalg_cholesky_lanes(d, 1, self->root, &jitters);
-  linalg_solve_lanes(d, 1, self->root, self->centre);
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++) self->vector[i] -= self->precision[i * d + j] * self->centre[j];
-  fallbacks[self->b] += jitters;
-}
-
 /* Computes the last two rows of x[d + 2, P]; the log likelihood is up to a constant. */
-static void smc_tempered_evaluate(const Tempered *self, double *x) {
+static void smc_tempered_evaluate(Tempered *self, double *x) {
   const Prior *prior = self->sampler->setup.prior;
-  const int d = self->sampler->d, particles = self->particles;
-  double *log_prior = x + (size_t)d * (size_t)particles, *log_likelihood = log_prior + particles;
+  const int particles = self->particles;
+  double *log_prior = x + (size_t)self->sampler->d * (size_t)particles,
+         *log_likelihood = log_prior + particles;
   prior->ops->log_density(prior, particles, x, log_prior);
-  if (likelihood_is_conjugate(self->history->likelihood)) {
-    particles_quadratic(d, particles, self->precision, self->vector, self->centre, x, log_likelihood);
-    return;
-  }
-  const HistoryView view = {self->history, particles, self->b * particles, particles, NULL, NULL};
-  history_log_likelihood(&view, x, log_likelihood, NULL);
+  history_density(&self->density, x, log_likelihood, NULL);
 }
 
 /* Returns the next exponent: 1, or the one at which the effective sample size of the step is half the number
@@ -149,7 +121,8 @@ static double carry_to_posterior(Tempered *self, int64_t *fallbacks) {
   double exponent = 0, ess = particles, offset;
   prior->ops->sample(prior, &self->rng, self->x);
   if (self->history->rounds == 0) return ess;
-  if (likelihood_is_conjugate(self->history->likelihood)) smc_tempered_find_centre(self, fallbacks);
+  const HistoryView view = history_points(self->history, self->b, particles);
+  history_density_at(&self->density, &view, fallbacks);
   smc_tempered_evaluate(self, self->x);
   if (!particles_weigh(particles, self->x + last, self->weight)) {
     fallbacks[self->b]++;
@@ -215,8 +188,9 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   self->key = rng_key(setup->seed, RNG_OBSERVE);
   ALLOCATE_ARRAYS(memory, (d + 2) * particles, self->x, self->proposal);
   ALLOCATE_ARRAYS(memory, particles, self->weight, self->uniform, self->chosen);
-  ALLOCATE_ARRAYS(memory, d * d, self->precision, self->root);
-  ALLOCATE_ARRAYS(memory, d, self->vector, self->centre, self->mean);
+  TRY(history_density_create(memory, sampler->d, 1, setup->likelihood, &self->density));
+  ALLOCATE(memory, self->root, d * d);
+  ALLOCATE(memory, self->mean, d);
   return STATUS_OK;
 }
 

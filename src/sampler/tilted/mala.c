@@ -80,6 +80,7 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   lanes_repeat(d, lanes, self->information, self->prior_vector);
   irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->matrix, self->vector,
              self->theta, fallbacks);
+  self->basis.shared = false;
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
   linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis.u, self->q);
   for (int i = 0; i < d * lanes; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
@@ -103,19 +104,17 @@ static void mala_white_density(const void *context, int lanes, double *x, double
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
-  const bool rows = self->prior_precision;
-  const LangevinPrior prior = {rows          ? mala_rows_density
-                               : self->white ? mala_white_density
-                                             : mala_density,
-                               self, true};
+  LangevinPrior prior = {
+      .at = self->white ? mala_white_density : mala_density, .context = self, .has_density = true};
   const int d = sampler->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
-    self->view = (HistoryView){history, draws, chunk.first, lanes, NULL, NULL};
-    if (rows)
+    self->view = history_view(history, draws, chunk.first, lanes);
+    if (!evidence_decompose(&self->view, self->root, self->matrix, self->vector, &self->basis, self->q,
+                            self->b)) {
       mala_linearise(self, fallbacks);
-    else
-      evidence_decompose(&self->view, self->root, self->matrix, self->vector, &self->basis, self->q, self->b);
+      prior.at = mala_rows_density;
+    }
     langevin_project(d, lanes, &self->basis, self->mean, self->covariance, self->prior_mean,
                      self->prior_variance);
     langevin_target(&self->langevin, &prior, lanes, self->white ? NULL : &self->basis, self->q, self->b,

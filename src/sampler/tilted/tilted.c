@@ -239,7 +239,8 @@ static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLane
   TiltCloud *cloud = &self->cloud;
   const int d = sampler->d;
   for (int run = 0; run < history->runs; run++) {
-    const HistoryView view = {history, 1, run, 1, self->chain->shift, self->chain->scale};
+    const HistoryView in_theta = history_view(history, 1, run, 1),
+                      view = history_view_in(in_theta, self->chain->shift, self->chain->scale);
     RngLanes streams = rng;
     streams.first_lane += (uint32_t)(run * draws);
     streams.lanes = (uint32_t)draws;
@@ -266,7 +267,8 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   if (self->baseline == BASELINE_SMC) tilted_draw_clouds(sampler, history, rng, draws, theta, fallbacks);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
-    const HistoryView view = {history, draws, chunk.first, lanes, chain->shift, chain->scale};
+    const HistoryView in_theta = history_view(history, draws, chunk.first, lanes),
+                      view = history_view_in(in_theta, chain->shift, chain->scale);
     tilted_find_tilt(self, &view);
     switch (self->baseline) {
     case BASELINE_EXACT: tilted_add_noise(self, &chunk, theta); break;
