@@ -2,7 +2,7 @@
  * plain double-precision network, a separable problem. */
 #include "harness.h"
 #include "levels.h"
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -89,7 +89,7 @@ static double reference_loss(const Example *e) {
   for (int lane = 0; lane < e->lanes; lane++) {
     double sum = 0;
     for (int i = 0; i < e->in; i++) x[i] = e->x[i * e->lanes + lane];
-    network_reference_forward(e->shape, e->p, x, y);
+    network_plain_forward(e->shape, e->p, x, y);
     for (int j = 0; j < e->out; j++) sum += exp(y[j]);
     for (int j = 0; j < e->out; j++) loss -= e->target[j * e->lanes + lane] * log(exp(y[j]) / sum) / e->lanes;
   }
@@ -274,8 +274,8 @@ static void test_outputs_against_the_reference(void) {
     double x[16], hidden[8], y[10];
     int best = 0;
     for (int j = 0; j < 16; j++) x[j] = digits.pixels[i * 16 + j] / 255.0;
-    network_reference_forward(&part, p, x, hidden);
-    network_reference_forward(&whole, p, x, y);
+    network_plain_forward(&part, p, x, hidden);
+    network_plain_forward(&whole, p, x, y);
     for (int j = 0; j < 8; j++) CHECK_NEAR(features[i * 8 + j], fmax(0, hidden[j]), 1e-5);
     for (int j = 0; j < 10; j++)
       if (y[j] > y[best]) best = j;

@@ -1,6 +1,6 @@
 /* The learned denoiser: its cases, its network, its training and its files. */
 #include "core/arena.h"
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"
@@ -129,7 +129,7 @@ static void expected_mean(const DenoiserNetwork *network, const double *weights,
     for (int j = 0; j < d; j++) x[at] += inverse_root[i * d + j] * (start[j] - x[j]);
   }
   CU_ASSERT_EQUAL(at, network->shape.width[0]);
-  network_reference_forward(&network->shape, weights, x, h);
+  network_plain_forward(&network->shape, weights, x, h);
   for (int i = 0; i < d; i++) {
     mean[i] = start[i];
     for (int j = 0; j < d; j++) mean[i] += root[i * d + j] * h[j];

@@ -1,6 +1,6 @@
 /* The log likelihood of runs at any points (history_density.h), for every form of a history and any view,
  * against sums over the observations by their definition. */
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 #include "sampler_fixture.h"
 
 #include "core/arena.h"
@@ -81,7 +81,7 @@ static double definition(const Case *self, int run, int first, const double *the
     double phi[D], u = 0, slope, curvature;
     for (int i = 0; i < D; i++) phi[i] = self->phi[t][i * RUNS + run];
     if (self->network)
-      network_reference_forward(&likelihood->network, theta, phi, &u);
+      network_plain_forward(&likelihood->network, theta, phi, &u);
     else
       for (int i = 0; i < D; i++) u += phi[i] * theta[i];
     sum += TEMPER * likelihood->ops->log_likelihood(likelihood, self->y[t][run], u);

@@ -2,7 +2,7 @@
  * noise for a mixture, and the plain network. Seeds are fixed, so a test that passes keeps passing;
  * tolerances allow for what another seed would give. */
 #include "harness.h"
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 
 #include "core/arena.h"
 #include "model/denoiser/denoiser_chain.h"
@@ -253,9 +253,9 @@ static void test_noise(void) {
     const double *parameters = parts + (size_t)(t - 1) * training_stage_values(&fit, 2);
     for (int n = 0; n < lanes; n++) {
       for (int k = 0; k < 2; k++) lane_s[k] = s[k * lanes + n], lane_v[k] = v[k * lanes + n];
-      network_reference_forward(&shape, parameters, lane_s, expected);
+      network_plain_forward(&shape, parameters, lane_s, expected);
       for (int k = 0; k < 2; k++) CHECK_NEAR(eps[k * lanes + n], expected[k], 1e-5);
-      network_reference_vjp(&shape, parameters, lane_s, lane_v, expected);
+      network_plain_vjp(&shape, parameters, lane_s, lane_v, expected);
       for (int k = 0; k < 2; k++) CHECK_NEAR(out[k * lanes + n], expected[k], 1e-5);
     }
   }

@@ -7,6 +7,7 @@
 #include "levels.h"
 #include "model/history/history_internal.h"
 #include "model/history/history_passes.h"
+#include "model/history/history_plain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -213,29 +214,41 @@ static void rows_create(Arena *memory, const LikelihoodOps *family, int d, int d
                              .scale = mapped ? scale : NULL};
 }
 
-/* Sums up what lane n should get, at z and for the step z. */
+/* The observations of a run as plain rows. */
+typedef struct {
+  double phi[OBSERVATIONS * ROWS_D], y[OBSERVATIONS];
+  PlainRows rows;
+} PlainRun;
+
+static void plain_run(const RowsCase *self, int run, PlainRun *out) {
+  const int d = self->history.d;
+  for (int t = 0; t < OBSERVATIONS; t++) {
+    for (int i = 0; i < d; i++) out->phi[t * d + i] = self->phi[t][i * ROWS_RUNS + run];
+    out->y[t] = self->y[t][run];
+  }
+  out->rows = (PlainRows){
+      .likelihood = &self->likelihood, .d = d, .count = OBSERVATIONS, .phi = out->phi, .y = out->y};
+}
+
+/* Sums up what lane n should get, at z and for the step z, by a plain pass over the observations in theta,
+ * from which it returns to z. */
 static Sums sum_rows(const RowsCase *self, int n) {
   const HistoryView *view = &self->view;
-  const int d = self->history.d, run = n / view->draws;
-  const Likelihood *likelihood = &self->likelihood;
-  Sums out = {0};
-  for (int t = 0; t < OBSERVATIONS; t++) {
-    double x[ROWS_D], u = 0, move = 0, slope, curvature, term;
-    for (int i = 0; i < d; i++) {
-      double scale = view->scale ? view->scale[i] : 1, z = self->z[i * view->lanes + n];
-      double phi = self->phi[t][i * ROWS_RUNS + run];
-      x[i] = phi * scale; /* d u / d z */
-      u += phi * ((view->shift ? view->shift[i] : 0) + scale * z);
-      move += x[i] * z;
-    }
-    likelihood->ops->derivatives(likelihood, 1, &self->y[t][run], &u, &slope, &curvature);
-    likelihood->ops->deviance(likelihood, 1, &self->y[t][run], &u, &term);
-    for (int i = 0; i < d; i++) {
-      out.gradient[i] += slope * x[i];
-      for (int j = 0; j < d; j++) out.precision[i * d + j] -= curvature * x[i] * x[j];
-    }
-    out.deviance += term;
-    out.reach = fmax(out.reach, fabs(move));
+  const int d = self->history.d;
+  double theta[ROWS_D] = {0}, step[ROWS_D] = {0}, scale[ROWS_D];
+  PlainRun run;
+  Sums out;
+  plain_run(self, n / view->draws, &run);
+  for (int i = 0; i < d; i++) {
+    scale[i] = view->scale ? view->scale[i] : 1;
+    step[i] = scale[i] * self->z[i * view->lanes + n];
+    theta[i] = (view->shift ? view->shift[i] : 0) + step[i];
+  }
+  out.deviance = -2 * history_plain_pass(&run.rows, theta, out.gradient, out.precision);
+  out.reach = history_plain_reach(&run.rows, step);
+  for (int i = 0; i < d; i++) {
+    out.gradient[i] *= scale[i];
+    for (int j = 0; j < d; j++) out.precision[i * d + j] *= scale[i] * scale[j];
   }
   return out;
 }
@@ -321,6 +334,59 @@ static void check_each_case(bool by_arm) {
 }
 
 static void test_rows(void) { check_each_case(false); }
+
+/* Some slope and curvature that depend on everything a visitor gets. */
+static void some_slope(double y, double mean, double variance, double *slope, double *curvature) {
+  *slope = y - mean * variance;
+  *curvature = 1 / (1 + variance + mean * mean);
+}
+
+static void visit_cells(void *context, const HistoryMarginals *cells) {
+  (void)context;
+  for (int k = 0; k < cells->n; k++) {
+    some_slope(cells->y[k], cells->mean[k], cells->variance[k], &cells->slope[k], &cells->curvature[k]);
+    cells->slope[k] *= cells->counts[k];
+    cells->curvature[k] *= cells->counts[k];
+  }
+}
+
+static void visit_row(void *context, int row, double mean, double variance, double *slope,
+                      double *curvature) {
+  const PlainRun *run = context;
+  some_slope(run->y[row], mean, variance, slope, curvature);
+}
+
+/* Checks passes over rows whose phi' theta is Gaussian against plain ones. */
+static void test_marginals(void) {
+  static RowsCase self;
+  static PlainRun run;
+  static const int dimensions[] = {1, 2, 5};
+  enum { LANES = ROWS_RUNS };
+  for (int k = 0; k < 3; k++) {
+    SCRATCH_ARENA(memory);
+    const int d = dimensions[k];
+    double covariance[ROWS_D * ROWS_D], lanes[ROWS_D * ROWS_D * LANES];
+    double precision[ROWS_D * ROWS_D * LANES], vector[ROWS_D * LANES];
+    rows_create(&memory, likelihood_find("logistic"), d, 1, false, false, &self);
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) covariance[i * d + j] = (i == j) + 0.3 / (1 + i + j);
+    for (int i = 0; i < d * d; i++)
+      for (int n = 0; n < LANES; n++) lanes[i * LANES + n] = (1 + 0.1 * n) * covariance[i];
+    history_visit_marginals(&self.view, self.z, lanes, visit_cells, NULL, precision, vector);
+    for (int n = 0; n < LANES; n++) {
+      double mean[ROWS_D] = {0}, own[ROWS_D * ROWS_D] = {0}, expected[ROWS_D * ROWS_D],
+             expected_vector[ROWS_D];
+      for (int i = 0; i < d; i++) mean[i] = self.z[i * LANES + n];
+      for (int i = 0; i < d * d; i++) own[i] = lanes[i * LANES + n];
+      const PlainMarginals given = {.mean = mean, .covariance = own, .visit = visit_row, .context = &run};
+      plain_run(&self, n, &run);
+      history_plain_marginals(&run.rows, &given, expected, expected_vector);
+      for (int i = 0; i < d; i++) /* sums of 37 terms that partly cancel, below 1e3 */
+        CHECK_NEAR(vector[i * LANES + n], expected_vector[i], 1e-11);
+      for (int i = 0; i < d * d; i++) CHECK_NEAR(precision[i * LANES + n], expected[i], 1e-11);
+    }
+  }
+}
 
 /* Checks a history that stores arms in place of rows: the same sums over observations, with one row for each
  * arm of a run; none after history_clear. */
@@ -602,6 +668,7 @@ int main(void) {
                          {"append and clear", test_append},
                          {"evidence in other coordinates", test_evidence},
                          {"rows", test_rows},
+                         {"passes over rows whose phi' theta is Gaussian", test_marginals},
                          {"arms for rows", test_arms},
                          {"uneven histories", test_uneven},
                          {"memory of an uneven history", test_memory},

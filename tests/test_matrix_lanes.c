@@ -6,6 +6,7 @@
 #include "core/linalg_lanes.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
+#include "core/matrix_plain.h"
 #include "core/rng.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ enum { D = 21, LANES = 21 }; /* at most */
 static const int DIMENSIONS[] = {1, 2, 3, 4, 5, 7, 8, 12, 20, 21};
 static const int COUNTS[] = {1, 3, 8, 16, 21};
 
-static double a[D * D * LANES], b[D * D * LANES], c[D * D * LANES];
+static double a[D * D * LANES], b[D * D * LANES], c[D * D * LANES], expected[D * D * LANES];
 
 static void each_shape(void (*check)(int d, int lanes)) {
   Rng rng = {.key = rng_key(3, RNG_TEST)};
@@ -36,33 +37,24 @@ static double at(const double *x, int d, int lanes, bool transposed, int i, int 
   return x[(transposed ? j * d + i : i * d + j) * lanes + n];
 }
 
-/* Checks c against sums of products, to d roundings of terms below 30. */
+/* Checks c against the product of plain loops, to d roundings of terms below 30. */
 static void check_product(int d, int lanes, bool transpose_a, const double *right, bool transpose_right) {
-  for (int n = 0; n < lanes; n++)
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++) {
-        double sum = 0;
-        for (int k = 0; k < d; k++)
-          sum += at(a, d, lanes, transpose_a, i, k, n) * at(right, d, lanes, transpose_right, k, j, n);
-        CHECK_NEAR(at(c, d, lanes, false, i, j, n), sum, 1e-15 * 30 * d);
-      }
+  const MatrixShape shape = {.rows = d, .columns = d, .depth = d, .lanes = lanes};
+  matrix_plain_product(shape, a, matrix_order(d, transpose_a), right, matrix_order(d, transpose_right), false,
+                       expected);
+  for (int k = 0; k < d * d * lanes; k++) CHECK_NEAR(c[k], expected[k], 1e-15 * 30 * d);
 }
 
 /* Checks C += A B of rectangles, [d, 3] and [3, d], taken from a and b. */
 static void check_added(int d, int lanes) {
   enum { DEPTH = 3 };
-  const MatrixShape shape = {d, d, DEPTH, lanes};
+  const MatrixShape shape = {.rows = d, .columns = d, .depth = DEPTH, .lanes = lanes};
+  const MatrixOrder of_a = matrix_order(DEPTH, false), of_b = matrix_order(d, false);
   if (d < DEPTH) return;
-  for (int k = 0; k < d * d * lanes; k++) c[k] = 1;
-  matrix_kernel_product(shape, a, ((MatrixOrder){DEPTH, 1}), b, ((MatrixOrder){(size_t)d, 1}), MATRIX_ADDED,
-                        c);
-  for (int n = 0; n < lanes; n++)
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++) {
-        double sum = 1;
-        for (int k = 0; k < DEPTH; k++) sum += a[(i * DEPTH + k) * lanes + n] * b[(k * d + j) * lanes + n];
-        CHECK_NEAR(at(c, d, lanes, false, i, j, n), sum, 1e-15 * 30 * d);
-      }
+  for (int k = 0; k < d * d * lanes; k++) c[k] = expected[k] = 1;
+  matrix_kernel_product(shape, a, of_a, b, of_b, MATRIX_ADDED, c);
+  matrix_plain_product(shape, a, of_a, b, of_b, true, expected);
+  for (int k = 0; k < d * d * lanes; k++) CHECK_NEAR(c[k], expected[k], 1e-15 * 30 * d);
 }
 
 static void check_products(int d, int lanes) {
@@ -158,23 +150,6 @@ static void check_bounds(int d, int lanes) {
   free(scratch);
 }
 
-/* Computes L of one lane, column by column, each product fused with its sum; a bad pivot as linalg.h says. */
-static void plain_cholesky(int d, int lanes, double *x, int *jitters) {
-  double least = 0x1p-1000;
-  for (int i = 0; i < d; i++) least = fmax(least, 0x1p-52 * x[i * (d + 1) * lanes]);
-  for (int j = 0; j < d; j++) {
-    double *diagonal = &x[j * (d + 1) * lanes], pivot = *diagonal;
-    for (int k = 0; k < j; k++) pivot = fma(-x[(j * d + k) * lanes], x[(j * d + k) * lanes], pivot);
-    *jitters += !(pivot > 0);
-    *diagonal = sqrt(pivot > 0 ? pivot : least);
-    for (int i = j + 1; i < d; i++) {
-      double sum = x[(i * d + j) * lanes];
-      for (int k = 0; k < j; k++) sum = fma(-x[(i * d + k) * lanes], x[(j * d + k) * lanes], sum);
-      x[(i * d + j) * lanes] = pivot > 0 ? sum * (1 / *diagonal) : 0;
-    }
-  }
-}
-
 /* Checks that factors at every instruction level are those of plain loops: the same bits where products and
  * sums are fused, else to some roundings. The Gram matrix of square Gaussian ones has a condition number of
  * about d^2; one lane is not definite. */
@@ -189,7 +164,7 @@ static void check_cholesky(int d, int lanes) {
   for (int i = 0; i < d * d; i++) /* both halves of other lanes as they are, of this one the diagonal */
     if (i % (d + 1) && lanes > 2) c[i * lanes + 2] = 0;
   memcpy(b, c, size);
-  for (int n = 0; n < lanes; n++) plain_cholesky(d, lanes, b + n, &jitters[n]);
+  matrix_plain_cholesky(d, lanes, b, jitters);
   for (int level = 0; level < levels; level++) {
     int counted[LANES] = {0};
     memcpy(a, c, size);

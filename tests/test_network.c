@@ -2,7 +2,7 @@
  * differences, v3 against v4. */
 #include "harness.h"
 #include "levels.h"
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -114,8 +114,8 @@ static void expect(Example *e, Pass pass) {
   for (int lane = 0; lane < e->lanes; lane++) {
     column(e, e->x_exact, lane, x);
     column(e, e->v_exact, lane, v);
-    if (pass == FORWARD) network_reference_forward(&e->shape, e->p_exact, x, y);
-    if (pass == VJP) network_reference_vjp(&e->shape, e->p_exact, x, v, y);
+    if (pass == FORWARD) network_plain_forward(&e->shape, e->p_exact, x, y);
+    if (pass == VJP) network_plain_vjp(&e->shape, e->p_exact, x, v, y);
     for (int i = 0; i < e->shape.width[0]; i++) e->expected[i * e->lanes + lane] = y[i];
   }
 }
@@ -187,7 +187,7 @@ static void test_loss_gradient(void) {
     for (int lanes = 64; lanes <= MOST_LANES; lanes += 192) {
       Example e = example(i, lanes);
       double expected =
-          network_reference_loss_gradient(&e.shape, e.p_exact, lanes, e.x_exact, e.v_exact, e.gradient_exact);
+          network_plain_loss_gradient(&e.shape, e.p_exact, lanes, e.x_exact, e.v_exact, e.gradient_exact);
       for (int k = 0; k < LEVELS && kernels[k].level <= simd_level(); k++) {
         float loss;
         loss = kernels[k].loss_gradient(&e.shape, e.p, lanes, e.x, e.v, e.gradient, e.workspace);
@@ -218,9 +218,9 @@ static void test_parameter_derivatives(void) {
     double *sum = doubles(p), *expected = doubles(p * LANES), *one = doubles(p), x[128], output;
     for (int n = 0; n < LANES; n++) {
       column(&e, e.x_exact, n, x);
-      network_reference_forward(&e.shape, e.p_exact, x, &output);
+      network_plain_forward(&e.shape, e.p_exact, x, &output);
       double target = output - 0.5;
-      network_reference_loss_gradient(&e.shape, e.p_exact, 1, x, &target, one);
+      network_plain_loss_gradient(&e.shape, e.p_exact, 1, x, &target, one);
       for (size_t k = 0; k < p; k++) {
         expected[((size_t)(n / NETWORK_LANES) * p + k) * NETWORK_LANES + (size_t)(n % NETWORK_LANES)] =
             one[k];
@@ -310,13 +310,13 @@ static void test_reference_gradient(void) {
   for (int i = 0; i < 6; i++) {
     Example e = example(i, 64);
     double *scratch = doubles(e.parameters);
-    network_reference_loss_gradient(&e.shape, e.p_exact, 64, e.x_exact, e.v_exact, e.gradient_exact);
+    network_plain_loss_gradient(&e.shape, e.p_exact, 64, e.x_exact, e.v_exact, e.gradient_exact);
     for (size_t j = 0; j < e.parameters; j += 1 + e.parameters / 97) {
       double keep = e.p_exact[j], up, down;
       e.p_exact[j] = keep + h;
-      up = network_reference_loss_gradient(&e.shape, e.p_exact, 64, e.x_exact, e.v_exact, scratch);
+      up = network_plain_loss_gradient(&e.shape, e.p_exact, 64, e.x_exact, e.v_exact, scratch);
       e.p_exact[j] = keep - h;
-      down = network_reference_loss_gradient(&e.shape, e.p_exact, 64, e.x_exact, e.v_exact, scratch);
+      down = network_plain_loss_gradient(&e.shape, e.p_exact, 64, e.x_exact, e.v_exact, scratch);
       e.p_exact[j] = keep;
       CHECK_NEAR(e.gradient_exact[j], (up - down) / (2 * h), 1e-6);
     }
@@ -333,13 +333,13 @@ static void test_reference_vjp(void) {
     double x[128], v[128], found[128], up[128], down[128];
     column(&e, e.x_exact, 5, x);
     column(&e, e.v_exact, 5, v);
-    network_reference_vjp(&e.shape, e.p_exact, x, v, found);
+    network_plain_vjp(&e.shape, e.p_exact, x, v, found);
     for (int j = 0; j < d; j++) {
       double keep = x[j], slope = 0;
       x[j] = keep + h;
-      network_reference_forward(&e.shape, e.p_exact, x, up);
+      network_plain_forward(&e.shape, e.p_exact, x, up);
       x[j] = keep - h;
-      network_reference_forward(&e.shape, e.p_exact, x, down);
+      network_plain_forward(&e.shape, e.p_exact, x, down);
       x[j] = keep;
       for (int k = 0; k < d; k++) slope += v[k] * (up[k] - down[k]) / (2 * h);
       CHECK_NEAR(found[j], slope, 1e-6 * (1 + fabs(slope)));

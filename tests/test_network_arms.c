@@ -1,7 +1,7 @@
 /* Policies whose mean reward is a network: the arm that they choose, what they refuse, and that they learn a
  * reward that no linear model can. */
 #include "core/arena.h"
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 #include "sampler_fixture.h"
 
 #include "policy/policies.h"
@@ -33,7 +33,7 @@ static void test_arms(void) {
     for (int k = 0; k < K; k++) {
       double u;
       for (int i = 0; i < D; i++) phi[i] = world.features[(k * D + i) * B + b];
-      network_reference_forward(&shape, column, phi, &u);
+      network_plain_forward(&shape, column, phi, &u);
       if (k == arm[b]) taken = u;
       top = fmax(top, u);
     }

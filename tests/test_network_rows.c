@@ -1,7 +1,7 @@
 /* A network as mean reward: gradient, Gauss-Newton and exact Hessian against finite differences in double
  * precision, batches, and samplers that accept it. */
 #include "catch_up_fixture.h"
-#include "network_reference.h"
+#include "model/network/network_plain.h"
 
 #include "core/arena.h"
 #include "sampler/gradient/potential.h"
@@ -29,7 +29,7 @@ typedef struct {
 static double output(const Case *c, int run, int row, const double *theta) {
   double phi[D], u;
   for (int i = 0; i < D; i++) phi[i] = (float)c->phi[row][i][run];
-  network_reference_forward(&c->likelihood.network, theta, phi, &u);
+  network_plain_forward(&c->likelihood.network, theta, phi, &u);
   return u;
 }
 

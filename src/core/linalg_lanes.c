@@ -1,5 +1,5 @@
-/* The rotations by which Jacobi's method makes a symmetric matrix diagonal are the classical ones (Golub and
- * Van Loan, Matrix Computations, 8.5). */
+/* matrix_plain.c has the Cholesky factors in plain loops. The rotations by which Jacobi's method makes a
+ * symmetric matrix diagonal are the classical ones (Golub and Van Loan, Matrix Computations, 8.5). */
 #include "core/linalg_lanes.h"
 
 #include "core/arena.h"

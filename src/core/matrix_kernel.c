@@ -1,3 +1,4 @@
+/* matrix_plain.c has the same product in plain loops. */
 #include "core/matrix_kernel.h"
 
 #include "core/matrix_tile.h"

@@ -1,7 +1,7 @@
-/* A call is cut into columns of tiles. Rows are processed a tile at a time, so that their features are read
- * from memory once and then used from the first-level cache. A column either has the features of neighbouring
- * runs or shares those of one run; `shared` is a compile-time constant in each of the two versions of a
- * function. */
+/* history_plain.c has the same passes in plain loops. A call is cut into columns of tiles. Rows are processed
+ * a tile at a time, so that their features are read from memory once and then used from the first-level
+ * cache. A column either has the features of neighbouring runs or shares those of one run; `shared` is a
+ * compile-time constant in each of the two versions of a function. */
 #define REAL_WIDTH SIMD_DOUBLES
 #include "model/history/history_passes.h"
 

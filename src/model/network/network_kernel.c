@@ -1,5 +1,5 @@
 /* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction
- * level (core/simd.h).
+ * level (core/simd.h). network_plain.c has the same in plain loops.
  *
  * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x SUM_VECTORS
  * vectors of C stays in registers while the elements of A are broadcast. Each element of C is one chain of
