@@ -123,24 +123,25 @@ static void rvga_factorise_precision(Rvga *self, const RvgaChunk *q, int d, int6
   for (int n = 0; n < q->lanes; n++) fallbacks[q->first + n] += self->jitters[n];
 }
 
-/* Computes P and mu from the evidence of Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
-static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+/* Computes P and mu from the evidence of Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b).
+ * Returns false, and changes nothing, if the evidence is not the whole log likelihood. */
+static bool rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
+  const double *precision = self->factor, *vector = self->normal;
   const double weight = self->potential.likelihood_weight;
   const HistoryView view = history_view(history, 1, q->first, lanes);
-  history_evidence(&view, q->precision, q->mean);
+  if (!history_evidence(&view, self->factor, self->normal)) return false;
   for (int i = 0; i < d; i++) {
     double pull = 0;
     for (int j = 0; j < d; j++) pull += self->start_precision[i * d + j] * self->potential.start_mean[j];
-    for (int n = 0; n < lanes; n++) q->mean[i * lanes + n] = pull + weight * q->mean[i * lanes + n];
-    for (int j = 0; j < d; j++)
-      for (int n = 0; n < lanes; n++) {
-        double *entry = &q->precision[(i * d + j) * lanes + n];
-        *entry = self->start_precision[i * d + j] + weight * *entry;
-      }
+    for (int n = 0; n < lanes; n++) q->mean[i * lanes + n] = pull + weight * vector[i * lanes + n];
+    for (int k = i * d; k < (i + 1) * d; k++)
+      for (int n = 0; n < lanes; n++)
+        q->precision[k * lanes + n] = self->start_precision[k] + weight * precision[k * lanes + n];
   }
   rvga_factorise_precision(self, q, d, fallbacks);
   linalg_solve_lanes(d, lanes, self->factor, q->mean);
+  return true;
 }
 
 /* Updates P and mu of lane n by its observation, given phi and P_{t-1}^-1 phi. */
@@ -190,14 +191,11 @@ static bool rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *hist
 
 static void rvga_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Rvga *self = sampler->state;
-  const bool conjugate = likelihood_is_conjugate(history->likelihood);
   (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const RvgaChunk q = rvga_chunk(self, sampler->d, history->runs, first);
-    if (conjugate)
-      rvga_take_evidence(self, &q, history, fallbacks);
-    else
-      while (rvga_absorb_rows(self, &q, history, fallbacks)) continue;
+    if (rvga_take_evidence(self, &q, history, fallbacks)) continue;
+    while (rvga_absorb_rows(self, &q, history, fallbacks)) continue;
   }
 }
 
