@@ -74,8 +74,8 @@ History history_first_runs(const History *history, int runs) {
 void history_record(History *history, const int *arm, const double *phi, const double *y) {
   const struct HistoryContent *content = history->content;
   const int share = history->runs / history->each_round;
-  for (int b = 0; share > 1 && b < history->each_round; b++)
-    content->latest[b] = b * share + (arm[b] > 0 ? arm[b] : 0);
+  if (share > 1)
+    for (int b = 0; b < history->each_round; b++) content->latest[b] = b * share + (arm[b] > 0 ? arm[b] : 0);
   history->ops->append(history, arm, phi, y);
   for (int b = 0; b < history->each_round; b++)
     if (!arm || arm[b] >= 0) content->observations[content->latest[b]]++;

@@ -164,7 +164,8 @@ static void history_evidence_chunk(const History *history, const Evidence *self,
     for (size_t j = 0; j < d; j++) {
       const double *a = self->precision + (i * d + j) * columns;
       take_lanes(count, run, temper * s_i * (scale ? scale[j] : 1), a, precision + (i * d + j) * stride);
-      for (int n = 0; n < count && shift; n++) b_z[n] -= shift[j] * a[run[n]];
+      if (!shift) continue;
+      for (int n = 0; n < count; n++) b_z[n] -= shift[j] * a[run[n]];
     }
     for (int n = 0; n < count; n++) b_z[n] *= temper * s_i;
   }
@@ -224,10 +225,11 @@ void history_residual(const HistoryView *view, double *residual) {
   for (int n = 0; n < view->lanes; n++) {
     const int run = (view->first + n) / view->draws;
     double sum = self->reward_squares[run];
-    for (int i = 0; i < d && shift; i++) {
-      sum -= 2 * shift[i] * self->vector[i * columns + run];
-      for (int j = 0; j < d; j++) sum += shift[i] * self->precision[(i * d + j) * columns + run] * shift[j];
-    }
+    if (shift)
+      for (int i = 0; i < d; i++) {
+        sum -= 2 * shift[i] * self->vector[i * columns + run];
+        for (int j = 0; j < d; j++) sum += shift[i] * self->precision[(i * d + j) * columns + run] * shift[j];
+      }
     residual[n] = history->temper * fmax(sum, 0);
   }
 }

@@ -217,8 +217,9 @@ static void history_filtered_append(History *history, const int *arm, const doub
   /* Full lanes keep the last `keep` rows. */
   History after = history_first_runs(&self->spare, history->each_round);
   history_clear(&after);
-  for (int m = 0; m < lanes && self->keep > 0; m++)
-    history_filtered_copy_rows(&recent, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
+  if (self->keep > 0)
+    for (int m = 0; m < lanes; m++)
+      history_filtered_copy_rows(&recent, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
   self->spare.content = recent.content;
   self->recent.content = after.content;
   self->recent.rounds = after.rounds;

@@ -290,7 +290,8 @@ static void scale_derivatives(const HistoryColumn *column, double temper, double
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
     for (int n = 0; n < column->count; n++) gradient[i * stride + (size_t)n] *= temper * s_i;
-    for (size_t j = 0; precision && j <= i; j++) {
+    if (!precision) continue;
+    for (size_t j = 0; j <= i; j++) {
       double s_ij = temper * s_i * (scale ? scale[j] : 1);
       double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
       for (int n = 0; n < column->count; n++) high[n] = low[n] *= s_ij;
@@ -413,10 +414,18 @@ static void visit_column(const HistoryColumn *column, const double *mean, const 
     for (; r + ROWS <= rows; r += ROWS) spread_rows(column, row, r, ROWS, covariance + lane, variance);
     for (; r < rows; r++) spread_rows(column, row, r, 1, covariance + lane, variance);
     const size_t first = history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES;
-    visit(context,
-          &(HistoryMarginals){rows * TILE_LANES, lane, lane + column->count, column->rows->rewards + first,
-                              column->rows->counts + first, u, variance, column->rows->lambda + first,
-                              column->rows->nu + first, slope, curvature});
+    const HistoryMarginals cells = {.n = rows * TILE_LANES,
+                                    .lane = lane,
+                                    .lanes = lane + column->count,
+                                    .y = column->rows->rewards + first,
+                                    .counts = column->rows->counts + first,
+                                    .mean = u,
+                                    .variance = variance,
+                                    .lambda = column->rows->lambda + first,
+                                    .nu = column->rows->nu + first,
+                                    .slope = slope,
+                                    .curvature = curvature};
+    visit(context, &cells);
     for (int k = 0; k < rows * TILE_LANES; k++) negative[k] = -curvature[k];
     add_derivatives(column, false, row, rows, &sums);
   }

@@ -141,7 +141,12 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;
-  const Problem problem = {irls, view, prior_precision, prior_vector, precision, vector};
+  const Problem problem = {.irls = irls,
+                           .view = view,
+                           .prior_precision = prior_precision,
+                           .prior_vector = prior_vector,
+                           .precision = precision,
+                           .g = vector};
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
   lanes_sum((size_t)d * (size_t)lanes, prior_vector, vector, mode);

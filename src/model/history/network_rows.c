@@ -159,7 +159,10 @@ static void network_rows_jacobian(NetworkRows *rows, const Part *part, int first
   network_sensitivity(&rows->shape, rows->theta, part->x + first, part->width, y, rows->jacobian,
                       rows->workspace);
   network_rows_derive(part, first, y, exact, curvature);
-  for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n], root[n] = (float)sqrt(-curvature[n]);
+  for (int n = 0; n < LANES; n++) {
+    slope[n] = (float)exact[n];
+    root[n] = (float)sqrt(-curvature[n]);
+  }
   network_rows_weigh(rows->parameters, slope, root, rows->jacobian, rows->gradient);
 }
 

@@ -108,13 +108,15 @@ static bool exact_propose(Envelope *envelope, Rng *rng, double *x) {
   for (int p = 0; p < PROPOSALS; p++) {
     double place[2];
     envelope_draw(envelope, uniform + p * UNIFORMS, place, &bound[p]);
-    point[p] = place[0], point[PROPOSALS + p] = place[1];
+    point[p] = place[0];
+    point[PROPOSALS + p] = place[1];
   }
   envelope->grid.prior->ops->log_density(envelope->grid.prior, PROPOSALS, point, prior);
   envelope_log_likelihood(envelope, PROPOSALS, point, log_likelihood, NULL);
   for (int p = 0; p < PROPOSALS; p++) {
     if (log(uniform[p * UNIFORMS + 3]) > prior[p] + log_likelihood[p] - bound[p]) continue;
-    x[0] = point[p], x[1] = point[PROPOSALS + p];
+    x[0] = point[p];
+    x[1] = point[PROPOSALS + p];
     return true;
   }
   return false;
@@ -201,7 +203,8 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
         exact_draw_one(envelope, stream, x, &fallbacks[run]);
       else
         fallbacks[run]++;
-      theta[n] = x[0], theta[lanes + (size_t)n] = x[1];
+      theta[n] = x[0];
+      theta[lanes + (size_t)n] = x[1];
     }
   }
 }
