@@ -27,6 +27,9 @@ static Status em_create(Arena *memory, EmData *data, const EmPlan *plan, int com
   return STATUS_OK;
 }
 
+/* Returns the variance of narrow clusters in coordinate i. */
+static double em_local(const Em *em, size_t i) { return em->data->local ? em->data->local[i] : 1; }
+
 static void em_clear_sums(Em *em) {
   memset(em->sums, 0, (size_t)em->now.components * em_features(em->now.d) * sizeof *em->sums);
 }
@@ -43,8 +46,9 @@ static void maximise_component(const Em *em, size_t c, const double *sums) {
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j <= i; j++, square++)
       covariance[i * d + j] = covariance[j * d + i] = (*square - count * mean[i] * mean[j]) / total;
-    covariance[i * d + i] =
-        fmax(covariance[i * d + i], 0) + (extra * spread + shared * em->common[i]) / total + EM_FLOOR;
+    covariance[i * d + i] = fmax(covariance[i * d + i], 0) +
+                            (extra * spread * em_local(em, i) + shared * em->common[i]) / total +
+                            em_floor(em_local(em, i));
   }
 }
 
@@ -62,7 +66,8 @@ static void tie_covariances(Em *em) {
     common[i] = sum / (count + extra);
   }
   for (size_t i = 0; i < d; i++)
-    common[i * (d + 1)] += extra * pow(tied, -2.0 / (double)d) / (count + extra) + EM_FLOOR;
+    common[i * (d + 1)] +=
+        extra * pow(tied, -2.0 / (double)d) * em_local(em, i) / (count + extra) + em_floor(em_local(em, i));
   for (int c = 1; c < tied; c++) memcpy(common + (size_t)c * square, common, square * sizeof *common);
 }
 

@@ -8,7 +8,13 @@
 
 #include "model/mixture/mixture.h"
 
-static const double EM_FLOOR = 1e-6; /* added to each variance of z; scikit-learn's reg_covar */
+#include <math.h>
+
+/* Added to each variance of z, in units of what is local there; scikit-learn's reg_covar. But at least
+ * EM_LEAST, of which four digits are left when moments of 1 are subtracted. */
+static const double EM_FLOOR = 1e-6, EM_LEAST = 1e-12;
+
+static inline double em_floor(double local) { return fmax(EM_FLOOR * local, EM_LEAST); }
 
 /* Returns the number of the features 1, z_i, z_i z_j (j <= i) of z. */
 static inline size_t em_features(int d) { return (size_t)(1 + d + d * (d + 1) / 2); }
@@ -16,6 +22,9 @@ static inline size_t em_features(int d) { return (size_t)(1 + d + d * (d + 1) / 
 typedef struct EmData EmData;
 struct EmData {
   int d, items;
+  /* [d], at most 1: variance of z in narrow clusters (mixture_frame.h), in which floors and the prior's items
+   * are measured; NULL: 1. */
+  const double *local;
   /* Adds to sums[C, em_features] the expected features of z and the component, over the first `items` items,
    * under a prepared mixture. Returns the sum of the items' log likelihoods. */
   double (*expect)(EmData *self, int items, const Mixture *mixture, double *sums);
@@ -33,8 +42,8 @@ typedef struct {
   int starts, finalists, trial_items, trial_iterations, most_iterations;
   int first_start; /* names the random streams of the first start */
   double tolerance;
-  /* Every covariance includes this many items of covariance C^(-2/d) I in addition to its items (Fraley and
-   * Raftery 2007); 0 is maximum likelihood. */
+  /* Every covariance includes this many items of covariance C^(-2/d) I, times what is local, in addition to
+   * its items (Fraley and Raftery 2007); 0 is maximum likelihood. */
   double prior_items;
   /* And this many whose variances are those of all items about the means of their components, without
    * correlations. */

@@ -1,44 +1,15 @@
 /* A mixture of Gaussians fitted to samples of theta, with a given number of components, or one that is chosen
- * by the likelihood of held-out samples.
- *
- * Each coordinate of the samples is standardised first, so that the floor on the variances means the same at
- * any scale. */
+ * by the likelihood of held-out samples, in the coordinates of mixture_frame.h. */
 #include "model/mixture/mixture_fit.h"
 
 #include "core/linalg.h"
 #include "model/mixture/em.h"
 #include "model/mixture/mixture_density.h"
+#include "model/mixture/mixture_frame.h"
 
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-
-/* Standardised samples, theta = shift + scale z, possibly in another order. */
-typedef struct {
-  int d, n;
-  double *shift, *scale, *z; /* [d], [d], [d, n] */
-} Standardised;
-
-/* Creates the standardised samples, sample order[k] at position k (NULL: in their own order). A coordinate
- * that does not vary gets a scale of 1: its variance is 0, even if rounding of the mean makes it seem
- * larger. */
-static Status mixture_fit_standardise(Arena *memory, int d, int n, const double *theta, const int *order,
-                                      Standardised *out) {
-  *out = (Standardised){.d = d, .n = n};
-  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
-  ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
-  for (size_t i = 0; i < (size_t)d; i++) {
-    const double *row = theta + i * (size_t)n;
-    double *z = out->z + i * (size_t)n, variance;
-    bool constant = true;
-    for (int k = 1; k < n && constant; k++) constant = row[k] == row[0];
-    linalg_moments(1, n, row, &out->shift[i], &variance);
-    if (constant) out->shift[i] = row[0];
-    out->scale[i] = !constant && variance > 0 ? sqrt(variance) : 1;
-    for (int k = 0; k < n; k++) z[k] = (row[order ? order[k] : k] - out->shift[i]) / out->scale[i];
-  }
-  return STATUS_OK;
-}
 
 /* Returns the plan for a given number of components. For a mixture that only approximates another prior, a
  * tolerance of a millionth is as good as 1e-8, which takes ten times as long. */
@@ -61,10 +32,35 @@ double mixture_fit_roughly_cost(int d, double n, int components, int starts) {
   return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
+/* Makes a mixture of equal components of z, which has no coordinates if none of theta varies; `z` gets one
+ * that frames ignore. */
+static Status mixture_fit_nothing(Arena *memory, int components, Mixture *out) {
+  TRY(mixture_create(memory, 1, components, out));
+  for (int c = 0; c < components; c++) out->weight[c] = 1.0 / components;
+  return STATUS_OK;
+}
+
+static Status mixture_fit_one(Arena *memory, const MixtureFrame *samples, Mixture *out) {
+  const int k = samples->k;
+  TRY(mixture_create(memory, k, 1, out));
+  out->weight[0] = 1;
+  linalg_moments(k, samples->n, samples->z, out->mean, out->covariance);
+  for (int i = 0; i < k; i++) out->covariance[i * (k + 1)] += em_floor(samples->local[i]);
+  return STATUS_OK;
+}
+
+/* Makes the samples first .. first + items - 1 (wrapping around) the items of EM. */
+static Status mixture_fit_items(Arena *memory, const MixtureFrame *samples, int first, int items,
+                                int components, EmSamples *out) {
+  TRY(em_samples_create(memory, samples->k, samples->n, samples->z, first, items, components, out));
+  out->data.local = samples->local;
+  return STATUS_OK;
+}
+
 static Status fit_components(Arena *memory, int d, int n, const double *theta, int components, EmPlan plan,
                              RngKey key, uint32_t run, Mixture *out) {
   SCRATCH_ARENA(scratch);
-  Standardised samples;
+  MixtureFrame samples;
   EmSamples em;
   *out = (Mixture){0};
   ASSERT(plan.starts >= 1 && components >= 1);
@@ -72,17 +68,16 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
     return status_set(STATUS_INPUT,
                       "a mixture of %d components needs at least that many samples, but there are %d",
                       components, n);
-  TRY(mixture_fit_standardise(&scratch, d, n, theta, NULL, &samples));
-  if (components == 1) { /* nothing for EM to do */
-    TRY(mixture_create(memory, d, 1, out));
-    out->weight[0] = 1;
-    linalg_moments(d, n, samples.z, out->mean, out->covariance);
-    for (int i = 0; i < d; i++) out->covariance[i * (d + 1)] += EM_FLOOR;
+  TRY(mixture_frame_create(&scratch, d, n, theta, NULL, &samples));
+  if (samples.k == 0) {
+    TRY(mixture_fit_nothing(&scratch, components, out));
+  } else if (components == 1) { /* nothing for EM to do */
+    TRY(mixture_fit_one(memory, &samples, out));
   } else {
-    TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &em));
+    TRY(mixture_fit_items(&scratch, &samples, 0, n, components, &em));
     TRY(em_fit(memory, &em.data, components, &plan, key, run, out, NULL));
   }
-  return mixture_transform(out, samples.shift, samples.scale);
+  return mixture_frame_apply(memory, &samples, out);
 }
 
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
@@ -185,31 +180,30 @@ static EmPlan em_plan_candidate(int components, int starts) {
 
 /* Fits one fold's mixture to the samples outside the fold, from scratch or from its present parameters, and
  * computes density[size], the log density of samples first .. first + size - 1 of the fold. */
-static Status mixture_fit_fold(Arena *memory, const Standardised *samples, int first, int size,
+static Status mixture_fit_fold(Arena *memory, const MixtureFrame *samples, int first, int size,
                                int components, const EmPlan *plan, RngKey key, uint32_t run, Mixture *fit,
                                double *density) {
-  const int d = samples->d, n = samples->n;
+  const int k = samples->k, n = samples->n;
+  const double log_factor = mixture_frame_log_factor(samples);
   SCRATCH_ARENA(scratch);
   EmSamples training;
-  double *z, log_jacobian = 0; /* of standardising */
-  ALLOCATE(&scratch, z, d * size);
-  for (int i = 0; i < d; i++) {
+  double *z;
+  ALLOCATE(&scratch, z, k * size);
+  for (int i = 0; i < k; i++)
     memcpy(z + i * size, samples->z + (size_t)i * (size_t)n + first, (size_t)size * sizeof *z);
-    log_jacobian -= log(samples->scale[i]);
-  }
-  TRY(em_samples_create(&scratch, d, n, samples->z, first + size, n - size, components, &training));
+  TRY(mixture_fit_items(&scratch, samples, first + size, n - size, components, &training));
   TRY(fit->components == 0 ? em_fit(memory, &training.data, components, plan, key, run, fit, NULL)
                            : em_continue(&training.data, plan, key, run, fit, NULL));
   TRY(mixture_prepare(fit));
   mixture_log_density(fit, size, z, density);
-  for (int k = 0; k < size; k++) density[k] += log_jacobian;
+  for (int s = 0; s < size; s++) density[s] += log_factor;
   return STATUS_OK;
 }
 
 /* Chooses plan->shared_items by hill climbing, from the largest value that is not above eight times the
  * samples per component: each fit continues from the one before. held_out and `out`, the first fold's fit,
  * are those of the choice. */
-static Status choose_shrinkage(Arena *memory, const Standardised *samples, int components, EmPlan *plan,
+static Status choose_shrinkage(Arena *memory, const MixtureFrame *samples, int components, EmPlan *plan,
                                RngKey key, uint32_t run, Mixture *out, double *held_out) {
   enum { COUNT = 5 };
   static const double SHARED[COUNT] = {2048, 256, 32, 4, 0};
@@ -220,7 +214,7 @@ static Status choose_shrinkage(Arena *memory, const Standardised *samples, int c
   EmPlan trial = *plan;
   ALLOCATE(&scratch, fits, held / size);
   ALLOCATE(&scratch, density, held);
-  TRY(mixture_create(memory, samples->d, components, out));
+  TRY(mixture_create(memory, samples->k, components, out));
   for (int k = 0; k < COUNT; k++) {
     double mean = 0;
     trial.shared_items = SHARED[k];
@@ -242,19 +236,24 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
                    uint32_t run, Mixture *out, double *held_out, double *shared) {
   EmPlan plan = em_plan_candidate(components, starts);
   SCRATCH_ARENA(scratch);
-  Standardised samples;
+  MixtureFrame samples;
   EmSamples all;
   int *order;
   *out = (Mixture){0}, *shared = 0;
   if (n < 2) return mixture_fit(memory, d, n, theta, components, starts, key, run, out);
   ALLOCATE(&scratch, order, n);
   rng_permutation(&(Rng){.key = rng_subkey(key, RNG_MIXTURE_FOLD), .run = run}, n, order);
-  TRY(mixture_fit_standardise(&scratch, d, n, theta, order, &samples));
-  TRY(choose_shrinkage(memory, &samples, components, &plan, key, run, out, held_out));
-  TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &all));
-  TRY(em_continue(&all.data, &plan, key, run, out, NULL));
-  *shared = plan.shared_items;
-  return mixture_transform(out, samples.shift, samples.scale);
+  TRY(mixture_frame_create(&scratch, d, n, theta, order, &samples));
+  if (samples.k == 0) { /* all candidates are the same: the density is a constant */
+    memset(held_out, 0, (size_t)mixture_held_out(n) * sizeof *held_out);
+    TRY(mixture_fit_nothing(&scratch, components, out));
+  } else {
+    TRY(choose_shrinkage(memory, &samples, components, &plan, key, run, out, held_out));
+    TRY(mixture_fit_items(&scratch, &samples, 0, n, components, &all));
+    TRY(em_continue(&all.data, &plan, key, run, out, NULL));
+    *shared = plan.shared_items;
+  }
+  return mixture_frame_apply(memory, &samples, out);
 }
 
 Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int starts, RngKey key,

@@ -1,5 +1,6 @@
 /* The registry of prior families, fits in a single process, and prior files. */
 #include "model/prior/prior.h"
+#include "model/mixture/mixture_frame.h"
 #include "model/prior/families.h"
 
 #include <string.h>
@@ -29,7 +30,21 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
   if (family->settle) family->settle(fit, d);
 }
 
-const char *prior_doubt(const Prior *prior) { return prior->ops->doubt ? prior->ops->doubt(prior) : NULL; }
+const char *prior_doubt(const Prior *prior) {
+  const char *doubt = prior->ops->doubt ? prior->ops->doubt(prior) : NULL;
+  return doubt ? doubt : prior->fixed;
+}
+
+/* Finds the coordinates of a finished prior that do not vary on their own. */
+static Status prior_find_fixed(Prior *prior) {
+  const Mixture *mixture = prior_stand_in(prior);
+  const char *names;
+  if (!mixture) return STATUS_OK;
+  TRY(mixture_frame_describe(prior->memory, mixture, &names));
+  if (!names) return STATUS_OK;
+  return arena_print(prior->memory, &prior->fixed,
+                     "%s: the prior fixes this up to rounding, and no data change it", names);
+}
 
 const char *prior_closed_name(int index) {
   const PriorOps *family;
@@ -41,7 +56,8 @@ const char *prior_closed_name(int index) {
 Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
                            const PriorFit *fit, const double *parts, Prior *out) {
   *out = (Prior){.memory = memory, .ops = family, .d = fit_source_dimension(source)};
-  return family->assemble(out, fit, source, parts);
+  TRY(family->assemble(out, fit, source, parts));
+  return prior_find_fixed(out);
 }
 
 Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,
@@ -153,7 +169,8 @@ static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings,
     TRY(store_get_real_attribute(file, "seconds_fit", &out->seconds_fit));
   if (store_has_attribute(file, "auto_sampler"))
     TRY(store_get_text_attribute(out->memory, file, "auto_sampler", &out->auto_sampler));
-  return family->load(out, file, chain_settings);
+  TRY(family->load(out, file, chain_settings));
+  return prior_find_fixed(out);
 }
 
 Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out) {

@@ -126,6 +126,9 @@ struct Prior {
   const Mixture *beside;
   PriorGuard guard; /* what samplers use unless told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
+  /* Names the coordinates that are constant, or linear combinations of others, up to rounding, where
+   * prior_stand_in has a mixture; NULL: there are none. */
+  const char *fixed;
   /* CPU seconds of the fit, and of the fit of any prior it is based on, stored in the prior file; 0 if it was
    * not fitted. */
   double seconds_fit;
@@ -149,7 +152,8 @@ static inline int prior_parts(const PriorOps *family, const PriorFit *fit) {
 /* Calls family->settle if there is one. Everything below that takes a PriorFit takes a settled one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
-/* Returns the result of prior->ops->doubt; NULL if there is none. */
+/* Returns what a user should know before using the prior: the result of prior->ops->doubt, else prior->fixed;
+ * NULL if there is nothing. */
 const char *prior_doubt(const Prior *prior);
 
 /* Limits of prior->beside of a prior that does not correct a mixture: it has one component for every 20

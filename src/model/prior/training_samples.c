@@ -1,5 +1,7 @@
 #include "model/prior/training_samples.h"
 
+#include "model/mixture/mixture_frame.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@ enum { MOST_HELD_OUT = 2048 };
 
 void training_standardise(bool wanted, const Samples *samples, double *shift, double *scale) {
   int n = samples->n;
+  double least = INFINITY;
   for (int i = 0; i < samples->d; i++) {
     const double *row = samples->theta + (size_t)i * (size_t)n;
     shift[i] = 0, scale[i] = 1;
@@ -16,8 +19,11 @@ void training_standardise(bool wanted, const Samples *samples, double *shift, do
     for (int j = 0; j < n; j++) mean += (row[j] - row[0]) / n;
     for (int j = 0; j < n; j++) squares += (row[j] - row[0] - mean) * (row[j] - row[0] - mean) / n;
     shift[i] = row[0] + mean;
-    if (squares > 0) scale[i] = sqrt(squares);
+    scale[i] = sqrt(squares);
+    if (squares > 0) least = fmin(least, scale[i]);
   }
+  for (int i = 0; i < samples->d; i++)
+    if (scale[i] == 0) scale[i] = mixture_frame_constant_width(shift[i], least);
 }
 
 Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
