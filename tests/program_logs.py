@@ -234,9 +234,50 @@ class Logs(ProgramTest):
         for text in ("task,x1,x2,y\na,1,2,3\n", "task,x1,x2,y\n" + "".join(f"{i},1,0,2\n" for i in range(50)), "task,x1,x2,y\na,0,0,0\nb,0,0,0\n"):
             self.write("logs.csv", text)
             for family in ("gaussian", "mixture"):
-                self.train(family=family)
+                self.train("--noise", "1", family=family)
                 for values in self.read("prior.nc"):
                     self.assertTrue(np.isfinite(values).all())
+
+    def test_not_identified(self):
+        """Logs in which the noise and theta vary only together, and clicks of which no task has two, are refused; little is said to be little."""
+        rng = np.random.default_rng(4)
+        tasks = np.arange(200)
+        intercept, pair = np.ones((200, 1)), np.eye(2)[tasks % 2]
+        for task, x in ((tasks, intercept), (tasks, rng.normal(size=(200, 1)) * 0 - 3), (tasks, pair), (tasks // 2, pair),
+                        (tasks, np.c_[intercept, rng.normal(size=200)])):
+            y = rng.normal(size=200)
+            self.write("logs.csv", table(task, x, y))
+            self.fail_with(3, "only the sum of two variances can be learned", "train", "--logs", self.path("logs.csv"), "--family", "gaussian", "-o", self.path("p.nc"))
+            self.train("--noise", "0.5", family="gaussian")
+        for task, x in ((tasks, intercept), (tasks, np.c_[intercept, rng.normal(size=200)]), (tasks // 2, pair)):
+            self.write("logs.csv", table(task, x, (y > 0) * 1.0))
+            self.fail_with(3, "no task has two clicks", "train", "--logs", self.path("logs.csv"), "--likelihood", "logistic", "-o", self.path("p.nc"))
+        self.write("logs.csv", table(np.minimum(tasks, 198), intercept, y))
+        self.assertIn("the noise is learned from 2 degrees of freedom", self.train(family="gaussian").stderr)
+        self.write("logs.csv", table(tasks // 2, rng.normal(size=(200, 1)), y))  # two per task: identified
+        self.assertNotIn("degrees of freedom", self.train(family="gaussian").stderr)
+
+    def test_clicks_far_from_the_centre(self):
+        """The prior of rare clicks, and of ones that are all 0 or 1, is the maximum of the likelihood, which a grid gives to many digits: its log
+        likelihood lies less than 0.1 below (expectation propagation alone: 3 to 5 below)."""
+        grid = np.linspace(-9, 9, 3001)
+        for tasks, rows, mean, sd in ((200, 50, -5, 3), (200, 20, 0, 10)):
+            rng = np.random.default_rng(5)
+            p = 1 / (1 + np.exp(-rng.normal(mean, sd, tasks)))
+            clicks = rng.random((tasks, rows)) < p[:, None]
+            self.write("logs.csv", table(np.repeat(np.arange(tasks), rows), np.ones((tasks * rows, 1)), clicks.ravel() * 1.0))
+            count = clicks.sum(axis=1)[:, None]
+
+            def log_likelihood(mean, sd):
+                weight = np.exp(-grid**2 / 2) / np.exp(-grid**2 / 2).sum()
+                u = mean + sd * grid
+                return np.log(np.exp(count * u - rows * np.logaddexp(0, u)) @ weight).sum()
+
+            best = max(log_likelihood(m, s) for m in mean + sd * np.linspace(-0.4, 0.4, 17) for s in sd * np.linspace(0.7, 1.4, 15))
+            self.train("--likelihood", "logistic", family="gaussian")
+            with netCDF4.Dataset(self.path("prior.nc")) as file:
+                found = log_likelihood(float(file["mean"][0, 0]), float(file["covariance"][0, 0, 0]) ** 0.5)
+            self.assertGreater(found, best - 0.1)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 /* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
+#include "model/logs/logs_identified.h"
 #include "model/prior/training_samples.h"
 #include "parallel/auto.h"
 #include "parallel/parallel_fits.h"
 #include "parallel/parallel_logs.h"
+
+#include <math.h>
 
 static struct {
   const char *study, *theta, *logs, *output, *noise;
@@ -229,6 +232,33 @@ static Status train_on_logs(Arena *memory, Training *out) {
 
 /* ---- the verb */
 
+/* Warns where logs hardly tell, or do not tell, how much theta varies. */
+static Status train_warn_of_logs(const Logs *logs) {
+  enum { ENOUGH = 30 /* degrees of freedom: the noise is off by at most an eighth */ };
+  SCRATCH_ARENA(scratch);
+  double freedom = ENOUGH;
+  bool *seen_twice;
+  if (logs->likelihood->ops == likelihood_find("logistic")) {
+    ALLOCATE(&scratch, seen_twice, logs->d);
+    TRY(logs_seen_twice(logs, seen_twice));
+    for (int i = 0; i < logs->d; i++)
+      if (!seen_twice[i])
+        fprintf(stderr,
+                "note: no task has two clicks that depend on x%d, so the spread of this coordinate is not "
+                "learned "
+                "from the logs, and the number in the prior means nothing\n",
+                i + 1);
+  }
+  if (arguments.sigma == 0 && !logs_has_rows(logs)) TRY(logs_noise_freedom(logs, ENOUGH, &freedom));
+  if (freedom < ENOUGH)
+    fprintf(stderr,
+            "note: the noise is learned from %.2g degrees of freedom, so it may be off by %.0f%%, and the "
+            "spread of "
+            "theta with it; give it by --noise if it is known\n",
+            freedom, 100 / sqrt(2 * freedom));
+  return STATUS_OK;
+}
+
 /* Saves the prior, says what was learned, and warns if it follows single tasks or failed its own check. */
 static Status train_save_and_report(const Training *training) {
   enum { ENOUGH = 10 /* tasks per component */ };
@@ -259,6 +289,7 @@ static Status train_save_and_report(const Training *training) {
             "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
             "single tasks, and a posterior under it may be far too certain\n",
             tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
+  if (arguments.logs) TRY(train_warn_of_logs(logs));
   if (!arguments.logs && prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
   if (automatic) auto_report(&training->choice, stdout);
   return STATUS_OK;

@@ -69,7 +69,8 @@
   ENTRY(AUTO, "held-out tasks that families of priors are judged on")                                        \
   ENTRY(AUTO_REWARDS, "rewards that are predicted of them")                                                  \
   ENTRY(TIE, "which of several equally good arms is taken")                                                  \
-  ENTRY(REJECTION, "which events of a log that is not uniform a replay takes")
+  ENTRY(REJECTION, "which events of a log that is not uniform a replay takes")                               \
+  ENTRY(PAST_POINTS, "points that the posterior of a past task is weighed at")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -4,6 +4,7 @@
 #include "core/linalg.h"
 #include "model/history/ep.h"
 #include "model/history/irls.h"
+#include "model/logs/logs_points.h"
 #include "model/mixture/mixture_evidence.h"
 
 #include <string.h>
@@ -35,6 +36,8 @@ typedef struct EmLogsScratch {
   double *padding; /* [chunks, N]: log likelihood of the padding rows */
   Irls irls;
   Ep ep;
+  LogsPoints points; /* correct ep */
+  double *one_mean, *one_root; /* [d, N], [d, d, N]: the same prior as mean and Cholesky factor */
   double *mode; /* [d, N] */
   int64_t *fallbacks; /* [N] */
 } Scratch;
@@ -77,20 +80,39 @@ static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
   for (int i = 0; i < d * N; i++) at->vector[i] = at->moment[i] * factor;
 }
 
-/* Computes each lane's evidence by expectation propagation, under the prior in one_precision and
- * one_vector. */
-static void em_logs_approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
+/* Gives each lane n the prior of component c[n]. */
+static void em_logs_set_priors(const EmLogs *self, const Mixture *mixture, const int *c) {
+  const int d = self->data.d;
+  Scratch *at = self->scratch;
+  for (int n = 0; n < N; n++) {
+    for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
+    for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
+    if (!logs_has_rows(self->logs)) continue;
+    for (int i = 0; i < d * d; i++) at->one_root[i * N + n] = mixture->cholesky[c[n] * d * d + i];
+    for (int i = 0; i < d; i++) at->one_mean[i * N + n] = mixture->mean[c[n] * d + i];
+  }
+}
+
+/* Computes each lane's evidence by expectation propagation, under its prior, and log_mass[N], the logarithm
+ * of the integral of prior times likelihood; log_volume[N] is that of the factor which depends only on the
+ * prior (ep.h). Weighted points then correct the mass (logs_points.h). */
+static void em_logs_approximate_tasks(const EmLogs *self, int first, const double *log_volume,
+                                      double *log_mass) {
   Scratch *at = self->scratch;
   const size_t vector = (size_t)self->data.d * N;
   const HistoryView in_theta = history_view(&at->history[first / N], 1, 0, N),
                     view = history_view_in(in_theta, self->frame->shift, self->frame->scale);
+  const Rng stream = {.key = rng_key(0, RNG_PAST_POINTS), .round = (uint32_t)(self->first + first)};
   memset(at->precision, 0, (size_t)self->data.d * vector * sizeof *at->precision);
   memset(at->vector, 0, vector * sizeof *at->vector);
   irls_solve(&at->irls, &view, at->one_precision, at->one_vector, at->precision, at->vector, at->mode,
              at->fallbacks);
-  ep_solve(&at->ep, &view, at->one_precision, at->one_vector, at->precision, at->vector, log_evidence,
+  ep_solve(&at->ep, &view, at->one_precision, at->one_vector, at->precision, at->vector, log_mass,
            at->fallbacks);
-  for (int n = 0; n < N; n++) log_evidence[n] -= at->padding[first + n];
+  for (int n = 0; n < N; n++) log_mass[n] += log_volume[n];
+  logs_points_weigh(&at->points, &view, at->one_mean, at->one_root, at->precision, at->vector, stream,
+                    log_mass);
+  for (int n = 0; n < N; n++) log_mass[n] -= at->padding[first + n];
 }
 
 /* ---- the posterior of a chunk under each component */
@@ -111,22 +133,28 @@ static void em_logs_fill_features(int d, const double *restrict mean, const doub
 static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, int c, int first,
                                     double *feature) {
   const int d = self->data.d;
+  const bool rows = logs_has_rows(self->logs);
   Scratch *at = self->scratch;
-  const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI);
-  double *log_weight = at->share + c * N, log_evidence[N];
-  if (logs_has_rows(self->logs)) {
-    lanes_repeat(d * d, N, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
-    lanes_repeat(d, N, mixture->information + (size_t)c * (size_t)d, at->one_vector);
-    em_logs_approximate_tasks(self, first, log_evidence);
+  const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI), weight = log(mixture->weight[c]);
+  double *log_weight = at->share + c * N, log_volume[N], log_mass[N];
+  int component[N];
+  for (int n = 0; n < N; n++) {
+    component[n] = c;
+    log_volume[n] = constant - weight;
+  }
+  if (rows) {
+    em_logs_set_priors(self, mixture, component);
+    em_logs_approximate_tasks(self, first, log_volume, log_mass);
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
   linalg_forward_lanes(d, N, at->factor, at->mean);
   mixture_evidence_weigh(d, N, constant, at->factor, at->mean, log_weight);
-  for (int n = 0; n < N && logs_has_rows(self->logs); n++) log_weight[n] = constant + log_evidence[n];
+  for (int n = 0; n < N && rows; n++) log_weight[n] = log_mass[n] + weight;
   if (!feature) return;
   linalg_backward_lanes(d, N, at->factor, at->mean);
   linalg_inverse_lanes(d, N, at->factor, at->inverse);
+  if (rows) logs_points_moments(&at->points, at->mean, at->inverse);
   em_logs_fill_features(d, at->mean, at->inverse, feature);
 }
 
@@ -235,23 +263,24 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
 /* ---- draws */
 
 /* Draws once for each task of an evaluated chunk, from component c[N]: z[d, N] = L^-T (L^-1 h + z), where z
- * is standard normal on entry. */
+ * is standard normal on entry; or, unless uniform[N] is NULL, one of its weighted points if there are enough.
+ */
 static void em_logs_draw_chunk(const EmLogs *self, const Mixture *mixture, int first, const int *c,
-                               double *z) {
+                               const double *uniform, double *z) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
+  const double log_volume[N] = {0};
   double ignored[N];
-  for (int n = 0; n < N; n++) {
-    for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
-    for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
-  }
-  if (logs_has_rows(self->logs)) em_logs_approximate_tasks(self, first, ignored);
+  em_logs_set_priors(self, mixture, c);
+  if (logs_has_rows(self->logs)) em_logs_approximate_tasks(self, first, log_volume, ignored);
   for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
   for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
   linalg_forward_lanes(d, N, at->factor, at->mean);
   for (int i = 0; i < d * N; i++) z[i] += at->mean[i];
   linalg_backward_lanes(d, N, at->factor, z);
+  for (int n = 0; n < N && uniform && logs_has_rows(self->logs); n++)
+    logs_points_pick(&at->points, n, uniform[n], z);
 }
 
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z) {
@@ -263,11 +292,13 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
     em_logs_evaluate_chunk(self, mixture, first, items, false);
     for (int m = 0; m < draws; m++) {
       int c[N] = {0};
+      double point[N] = {0};
       for (int n = 0; n < at->used; n++) {
         Rng rng = {.key = key, .run = run, .round = (uint32_t)(first + n), .draw = (uint32_t)m};
         double uniform, below = at->share[n];
         rng_uniform(&rng, 1, &uniform);
         rng_normal(&rng, d, normal);
+        rng_uniform(&rng, 1, &point[n]);
         /* The component at which the running sum of responsibilities exceeds the uniform. */
         while (c[n] + 1 < mixture->components && below <= uniform) {
           c[n]++;
@@ -275,7 +306,7 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
         }
         for (int i = 0; i < d; i++) chunk[i * N + n] = normal[i];
       }
-      em_logs_draw_chunk(self, mixture, first, c, chunk);
+      em_logs_draw_chunk(self, mixture, first, c, point, chunk);
       for (int i = 0; i < d; i++)
         for (int n = 0; n < at->used; n++)
           z[(size_t)i * stride + (size_t)(first + n) * (size_t)draws + (size_t)m] = chunk[i * N + n];
@@ -289,7 +320,8 @@ void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z) {
   for (int first = 0; first < items; first += N) {
     em_logs_load_chunk(self, first, items);
     memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
-    em_logs_draw_chunk(self, gaussian, first, c, chunk);
+    em_logs_draw_chunk(self, gaussian, first, c, NULL, chunk);
+    if (logs_has_rows(self->logs)) logs_points_moments(&self->scratch->points, chunk, self->scratch->inverse);
     lanes_copy(d, self->scratch->used, chunk, N, z + first, items);
   }
 }
@@ -307,7 +339,7 @@ static void em_logs_common_posterior(const EmLogs *self, int item, Rng *rng, dou
     rng_normal(rng, d, at->expected);
     for (int i = 0; i < d; i++) chunk[i * N + n] = at->expected[i];
   }
-  em_logs_draw_chunk(self, &self->frame->common, first, c, chunk);
+  em_logs_draw_chunk(self, &self->frame->common, first, c, NULL, chunk);
   for (int i = 0; i < d; i++) z[i] = chunk[i * N + n];
 }
 
@@ -383,6 +415,9 @@ static Status em_logs_create_rows(Arena *memory, const EmLogs *self) {
   ALLOCATE(memory, at->fallbacks, N);
   TRY(irls_create(memory, logs->d, N, START_TOLERANCE, &at->irls));
   TRY(ep_create(memory, logs->d, N, SITE_TOLERANCE, &at->ep));
+  TRY(logs_points_create(memory, logs->d, N, &at->points));
+  ALLOCATE(memory, at->one_root, logs->d * logs->d * N);
+  ALLOCATE(memory, at->one_mean, logs->d * N);
   ALLOCATE(&scratch, start, logs->tasks + 1);
   ALLOCATE(&scratch, next, logs->tasks);
   ALLOCATE(&scratch, row, logs->observations);

@@ -1,6 +1,8 @@
 #include "model/prior/logs_fit.h"
 
 #include "core/linalg.h"
+#include "model/logs/logs_identified.h"
+#include "model/logs/logs_points.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/families.h"
 
@@ -52,9 +54,13 @@ static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
   return STATUS_OK;
 }
 
-/* Fits the best Gaussian in this frame, then moves the frame so that it has mean 0 and variances 1. */
-static Status prior_fit_refine_frame(const Logs *logs, LogsFrame *frame) {
-  const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
+/* Fits the best Gaussian in this frame, then moves the frame so that it has mean 0 and variances 1. With
+ * rows, each iteration is expensive, and a rough fit is enough to replace the crude units. */
+static Status prior_fit_refine_frame(const Logs *logs, bool roughly, LogsFrame *frame) {
+  const EmPlan plan = {.most_iterations = !logs_has_rows(logs) ? 2000
+                                          : roughly            ? 50
+                                                               : 500,
+                       .tolerance = logs_has_rows(logs) ? 1e-8 : 1e-12};
   SCRATCH_ARENA(scratch);
   EmLogs items;
   const int d = logs->d;
@@ -86,7 +92,7 @@ Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
   enum { STEPS = 2 }; /* the first replaces the crude units */
   TRY(logs_frame_standard(memory, logs->d, out));
   TRY(prior_fit_crude_frame(logs, out));
-  for (int step = 0; step < STEPS; step++) TRY(prior_fit_refine_frame(logs, out));
+  for (int step = 0; step < STEPS; step++) TRY(prior_fit_refine_frame(logs, step == 0, out));
   return STATUS_OK;
 }
 
@@ -139,6 +145,7 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
     return status_set(STATUS_INPUT,
                       "a mixture of %d components needs at least that many tasks, but there are %d",
                       components, n);
+  TRY(logs_check_identified(logs));
   TRY(logs_frame(&scratch, logs, &frame));
   TRY(em_logs_create(&scratch, logs, &frame, 0, n, components, &all));
   for (int first = 0; first < held; first += size) { /* tasks of a fold under a fit to the others */
@@ -164,7 +171,8 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
  * the rows. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
   const double frame = 600, sweeps = 12, square = (double)d * d;
-  const double item = 100 + 20 * square + 5 * d * square + sweeps * rows * (40 + 8 * d + square);
+  const double item = 100 + 20 * square + 5 * d * square + sweeps * rows * (40 + 8 * d + square) +
+                      (rows > 0 ? logs_points_cost(d, rows) : 0);
   const EmPlan plan = logs_plan(components, starts, choosing);
   const double folds = choosing ? (double)mixture_held_out((int)tasks) / mixture_fold((int)tasks) : 1;
   return frame * tasks * item + (components > 1 ? folds * em_cost(&plan, components, tasks, item) : 0);

@@ -26,7 +26,8 @@ bool logs_candidate_fits(int d, int tasks, int components);
 /* Fits a mixture of theta, the best of several starts, prepared; *noise gets the standard deviation of the
  * rewards, given or learned. held_out, unless NULL, gets the log marginal likelihoods of
  * mixture_held_out(tasks) tasks under fits to the others. Returns STATUS_INPUT if there are fewer tasks than
- * components. Streams as in mixture_fit. */
+ * components, or the logs do not identify the spread of theta (logs_identified.h). Streams as in mixture_fit.
+ */
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out);
 

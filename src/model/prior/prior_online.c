@@ -1,5 +1,6 @@
 #include "model/prior/prior_online.h"
 
+#include "model/logs/logs_points.h"
 #include "model/prior/logs_fit.h"
 
 #include <math.h>
@@ -245,7 +246,8 @@ double prior_online_components(int d, double tasks, int most) {
 
 double prior_online_cost(int d, double tasks, double rows, int most, double every) {
   const double newton = 5, square = (double)d * d, trials = fmin(tasks, TRIAL_TASKS);
-  const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
+  const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square) +
+                      (rows > 0 ? logs_points_cost(d, rows) : 0);
   const double components = prior_online_components(d, tasks, most), kinds = 2;
   const double starts = em_cost(&PLAN, kinds * 2 * components, trials, item),
                due = fmin((GROWTH - 1) * fmax(tasks, 1), prior_online_refit_interval(tasks));

@@ -1,0 +1,53 @@
+/* Weighted points for tasks whose likelihood is not Gaussian: the posterior of a task where expectation
+ * propagation errs, as it does for tasks with hardly a click under a wide prior, whose posterior is the prior
+ * cut off on one side.
+ *
+ * For a prior component N(m, C) and a task's approximate evidence (Lambda, b), points are drawn from the
+ * Gaussians N(m, C) exp(a (b' z - z' Lambda z / 2)) for a few fractions a, from the approximation (a = 1) to
+ * the prior (a = 0), and each is weighted by the ratio of prior times likelihood to the mean density of these
+ * Gaussians (Veach and Guibas 1995, the balance heuristic; Owen and Zhou 2000): as the prior is among them,
+ * no weight exceeds the likelihood by more than their number. All of them are diagonal in one basis, in which
+ * the draws are a Latin hypercube (McKay, Beckman and Conover 1979); what a task's rows do not touch keeps
+ * the prior's moments exactly. */
+#pragma once
+
+#include "core/rng.h"
+#include "model/history/history.h"
+
+enum {
+  POINTS_EACH = 32,
+  POINTS_STEPS = 4,
+  POINTS = POINTS_EACH * POINTS_STEPS,
+  POINTS_NODES = 32 * POINTS_EACH
+};
+
+/* N lanes. Points have coordinates v with z = m + map v, in which the prior is N(0, I) and the evidence is
+ * diagonal. */
+typedef struct {
+  int d, lanes;
+  double node[POINTS_NODES]; /* quantiles of a normal distribution, scaled to variance 1 */
+  double *matrix, *basis, *map; /* [d, d, N] */
+  double *centre, *turned, *precision, *vector; /* [d, N]: m; scratch; evidence on v */
+  double *v, *z; /* [d, N, POINTS] */
+  /* [N, POINTS]: log weights, then weights, of sum 1, for the posterior and for its approximation. */
+  double *share, *own_share, *log_likelihood;
+  bool *enough; /* [N]: enough points have weight for moments and draws */
+  double *trust; /* [N]: share of the approximation in the moments, from 0 to 1 */
+} LogsPoints;
+
+Status logs_points_create(Arena *memory, int d, int lanes, LogsPoints *out);
+/* Weighs points for the runs of the view (draws = 1), where the prior of lane n is N(m, L L') with mean[d, N]
+ * and root[d, d, N] = L in the view's coordinates, and precision[d, d, N], vector[d, N] are the approximate
+ * evidence. Task first + n names the stream of lane n under the key. log_mass[N], that of prior times
+ * likelihood (as in history_log_likelihood), is replaced where enough points have weight. */
+void logs_points_weigh(LogsPoints *self, const HistoryView *view, const double *mean, const double *root,
+                       const double *precision, const double *vector, Rng stream, double *log_mass);
+/* Replaces mean[d, N] and covariance[d, d, N] of the lanes where enough points have weight. */
+void logs_points_moments(LogsPoints *self, double *mean, double *covariance);
+/* Replaces z[d, N] of one lane by the point that a uniform number falls on; does nothing if too few have
+ * weight. */
+void logs_points_pick(const LogsPoints *self, int lane, double uniform, double *z);
+/* Returns the operations of both for a task with this many rows (SamplerOps.cost). */
+static inline double logs_points_cost(int d, double rows) {
+  return POINTS * (10.0 + 20 * d + rows * (14 + 3 * d));
+}
