@@ -27,6 +27,7 @@
 
 #include "core/real.h"
 #include "model/history/history.h"
+#include "model/history/irls.h"
 
 #include <stdint.h>
 
@@ -81,7 +82,9 @@ typedef struct {
   double *next_precision, *next_vector; /* [d, d, n], [d, n]: evidence of the sites after a sweep */
   double *volume; /* [n]: |L^-1 (h + b)|^2 / 2 - log |L| */
   double *miss, *log_scale; /* [n]: largest miss of a sweep; sum of log s_i */
-  double *settled_scale; /* [n]: that sum for the evidence that ep_solve returned */
+  double *wide, *widest; /* [n]: the largest v of a row in a sweep, and in any sweep until the lane settled */
+  double *settled_mean,
+      *settled_scale; /* [d, n], [n]: m and that sum of the last sweep before a lane settled */
   double *moving; /* [n]: 1, or 0 once the lane has settled */
   int *jitters; /* [n] */
 } Ep;
@@ -96,6 +99,23 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out);
  * to fallbacks[B]. */
 void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               double *precision, double *vector, double *log_evidence, int64_t *fallbacks);
+
+/* Finds in which lanes the preceding ep_solve failed: it did not settle or, if the mode[d, lanes] is known
+ * from a preceding irls_solve (NULL: it is not), its mean is further than three standard deviations from it.
+ * With counts, whose likelihood is as steep as an exponential, propagation can settle on a point that is. */
+void ep_find_failed(const Ep *ep, int lanes, const Irls *irls, const double *mode, bool *failed);
+/* How far the Gaussian of a lane is to be trusted: its moments are those of the posterior; they may be off by
+ * a fifth, but draws that are chosen among candidates are right; they are wrong. */
+enum { EP_RIGHT, EP_DOUBTFUL, EP_NARROW };
+/* Finds doubt[lanes] for the lanes of the preceding ep_solve, with the same prior and the evidence that it
+ * found, and widens the Gaussians that are EP_NARROW. With many rows that all pull the same way, such as a
+ * thousand clicks of 0 under a wide prior, the posterior is almost flat where the Gaussian has its mean, and
+ * goes on far beyond it on one side: in some direction the curvature of the log posterior at the mean is less
+ * than 0.7 or, EP_NARROW, 0.5 times the precision of the Gaussian. precision[d, d, lanes] is then moved half
+ * of the way to the curvature, and vector[d, lanes] so that the mean stays. As far as u is known to within 1
+ * the curvature changes too slowly for that (self_concordance in likelihood.h), and nothing is computed. */
+void ep_widen(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
+              double *precision, double *vector, int *doubt);
 
 /* Splits what the preceding ep_solve found for these lanes, with the same prior, by rows: precision[d, d,
  * lanes] and vector[d, lanes], the evidence of all rows, become that of the rows before `row`, and

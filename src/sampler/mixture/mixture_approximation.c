@@ -19,7 +19,9 @@ Status mixture_approximation_create(Arena *memory, const Mixture *prior, int run
   if (!laplace) TRY(ep_create(memory, prior->d, CHUNK_LANES, EP_TOLERANCE, &out->ep));
   ALLOCATE(memory, out->prior_precision, d * d * n);
   ALLOCATE_ARRAYS(memory, d * n, out->prior_vector, out->mode, out->image);
-  ALLOCATE_ARRAYS(memory, n, out->log_scale, out->value);
+  ALLOCATE_ARRAYS(memory, n, out->log_scale, out->value, out->at_mode);
+  ALLOCATE(memory, out->ignored, runs);
+  ALLOCATE(memory, out->again, (d + d * d + 1) * n);
   ALLOCATE(memory, out->last, (d + d * d) * cells);
   return STATUS_OK;
 }
@@ -39,10 +41,43 @@ static double *mixture_approximation_last(const MixtureApproximation *self, int 
   return self->last + (size_t)(c * rows) * (size_t)self->runs + view->first;
 }
 
+/* Computes Laplace's evidence[d + d d, lanes] at the mode from the evidence to start from, and offset[lanes].
+ */
+static void find_at_mode(MixtureApproximation *self, const HistoryView *rows, double *evidence,
+                         double *offset, int64_t *fallbacks) {
+  const int d = self->prior->d, lanes = rows->lanes;
+  double *precision = evidence + d * lanes;
+  irls_solve(&self->irls, rows, self->prior_precision, self->prior_vector, precision, evidence, self->mode,
+             fallbacks);
+  history_log_likelihood(rows, self->mode, offset, NULL);
+  linalg_add_quadratic_lanes(d, lanes, -1, precision, evidence, self->mode, self->image, offset);
+}
+
+/* Replaces what expectation propagation found by Laplace's evidence in lanes in which it failed, and counts
+ * them as fallbacks. */
+static void replace_failed(MixtureApproximation *self, const HistoryView *rows, bool has_mode,
+                           double *evidence, int *doubt, int64_t *fallbacks) {
+  const int d = self->prior->d, lanes = rows->lanes, entries = d + d * d;
+  double *offset = self->again + entries * lanes;
+  bool any = false;
+  ep_find_failed(&self->ep, lanes, &self->irls, has_mode ? self->mode : NULL, self->at_mode);
+  for (int n = 0; n < lanes; n++) any = any || self->at_mode[n];
+  if (!any) return;
+  memset(self->again, 0, (size_t)(entries * lanes) * sizeof *self->again);
+  find_at_mode(self, rows, self->again, offset, self->ignored);
+  for (int n = 0; n < lanes; n++) {
+    if (!self->at_mode[n]) continue;
+    for (int k = n; k < entries * lanes; k += lanes) evidence[k] = self->again[k];
+    self->value[n] = offset[n];
+    doubt[n] = EP_NARROW;
+    fallbacks[rows->first + n] += self->ep.moving[n] == 0; /* else counted already */
+  }
+}
+
 /* Starts expectation propagation at the mode or, if each run can have at most one new click since the
  * previous round, where that round ended. */
 void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
-                                double *evidence, int64_t *fallbacks) {
+                                double *evidence, int *doubt, int64_t *fallbacks) {
   const int d = self->prior->d, lanes = view->lanes, entries = d + d * d;
   double *vector = evidence, *precision = evidence + d * lanes;
   const History rows = mixture_approximation_rows(view->history);
@@ -53,6 +88,7 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
   memset(self->log_scale, 0, (size_t)lanes * sizeof *self->log_scale);
   if (history_is_filtered(view->history))
     history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
+  memset(doubt, 0, (size_t)lanes * sizeof *doubt);
   self->empty = rows.rounds == 0;
   if (warm && !self->empty)
     lanes_copy(entries, lanes, mixture_approximation_last(self, c, view), self->runs, evidence, lanes);
@@ -62,23 +98,25 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
     memset(self->value, 0, (size_t)lanes * sizeof *self->value);
     return;
   }
-  if (self->laplace || !warm || !bounded)
-    irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
-               fallbacks);
-  if (!self->laplace) {
-    ep_solve(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, self->value,
-             fallbacks);
+  for (int n = 0; n < lanes; n++) self->at_mode[n] = self->laplace;
+  if (self->laplace) {
+    find_at_mode(self, &there, evidence, self->value, fallbacks);
     return;
   }
-  history_log_likelihood(&there, self->mode, self->value, NULL);
-  linalg_add_quadratic_lanes(d, lanes, -1, precision, vector, self->mode, self->image, self->value);
+  if (!warm || !bounded)
+    irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
+               fallbacks);
+  ep_solve(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, self->value,
+           fallbacks);
+  ep_widen(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, doubt);
+  replace_failed(self, &there, !bounded, evidence, doubt, fallbacks);
 }
 
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,
                                  double *log_weight, double *offset) {
   for (int n = 0; n < lanes; n++) {
     const double gaussian = log_weight[n],
-                 own = self->value[n] + (self->laplace || self->empty ? gaussian : constant);
+                 own = self->value[n] + (self->at_mode[n] || self->empty ? gaussian : constant);
     log_weight[n] = own + self->log_scale[n];
     offset[n] = own - gaussian;
   }

@@ -18,12 +18,15 @@ typedef struct {
   int runs; /* B */
   bool laplace;
   bool empty; /* there were no rows: value is 0 */
+  bool *at_mode; /* [n]: value is the offset, not the log evidence */
+  int64_t *ignored; /* [B] */
   Irls irls;
   Ep ep;
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: P_c and h_c, with what is forgotten */
   double *log_scale; /* [n]: log s_c of what is forgotten */
   double *mode, *image; /* [d, n]: m, Lambda m */
   double *value; /* [n]: the offset (Laplace) or the log evidence (expectation propagation) */
+  double *again; /* [d + d d + 1, n]: evidence and offset at the mode, where expectation propagation failed */
   double *last; /* [C, d + d d, B]: evidence in the last round with a draw */
   int last_rounds; /* the number of rows at that time */
 } MixtureApproximation;
@@ -36,9 +39,11 @@ History mixture_approximation_rows(const History *history);
  * what it kept is a good start. */
 bool mixture_approximation_is_warm(const MixtureApproximation *self, const History *history);
 /* Computes evidence[d + d d, lanes], first b and then Lambda of component c for the runs of `view`, draws
- * = 1. Leaves the component's prior in self, and what mixture_approximation_weigh needs. */
+ * = 1, and doubt[lanes] as ep_widen does; lanes in which expectation
+ * propagation failed get Laplace's evidence and are EP_NARROW. Leaves the component's prior in self, and
+ * what mixture_approximation_weigh needs. */
 void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
-                                double *evidence, int64_t *fallbacks);
+                                double *evidence, int *doubt, int64_t *fallbacks);
 /* Turns log_weight[lanes] of the Gaussian evidence that was just found, which includes `constant`, into that
  * of the approximation, and computes offset[lanes]. */
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,

@@ -8,7 +8,9 @@
  * some component c: one is kept with probability proportional to p(y | theta) over its approximation under c,
  * and to the ratio of the densities of c before and after widening (core/reservoir.h). For large J the draws
  * are therefore from the posterior itself, whatever the approximation; a few candidates are enough if it is
- * good. */
+ * good. Where expectation propagation itself shows that it is not (ep_widen), as with clicks that are all
+ * alike under a wide prior, the draw is moved by steps that leave the posterior under its component as it is
+ * (sampler/mixture/slice.h); moments, which have no draws, then count as a fallback. */
 #pragma once
 
 #include "io/config/config_rows.h"
@@ -24,6 +26,7 @@ typedef struct {
   bool forgets; /* histories forget (model/history/history_filtered.c) */
   int keep; /* at least this many of the last rows are not forgotten */
   bool alone; /* as in SamplerSetup */
+  bool strict; /* moments that may be off by a fifth count as a fallback too */
 } MixtureOptions;
 
 /* Returns the values of these options, or the defaults if `options` is NULL or does not have them. */
@@ -52,6 +55,8 @@ Status mixture_posterior_check(const Config *options, const Likelihood *likeliho
 /* Creates the posterior for histories of at most `runs` runs; the prior must outlive it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out);
+/* Halves the number of slice steps from now on, for a comparison that shows whether all of them suffice. */
+void mixture_posterior_move_less(MixturePosterior *state);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
 void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor);
 /* Draws theta[d, N] as sampler_sample does, and sets component[N], unless it is NULL, to the component that
@@ -60,8 +65,8 @@ void mixture_posterior_scale_component(MixturePosterior *state, int component, d
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
 /* Computes mean[d, B] and covariance[d, d, B] of these draws (with several candidates, of the approximation)
- * in closed form, for draws from components first .. end - 1 alone, with their weights scaled to add up to
- * 1. */
+ * in closed form, with a fallback where that is not to be trusted, for draws from components first .. end - 1
+ * alone, with their weights scaled to add up to 1. */
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
                                double *mean, double *covariance, int64_t *fallbacks);
 /* Computes log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under
