@@ -10,6 +10,7 @@
 #include "core/linalg.h"
 #include "model/history/ep.h"
 #include "model/history/history_internal.h"
+#include "model/history/history_passes.h"
 #include "model/history/irls.h"
 #include "model/history/likelihood.h"
 
@@ -34,6 +35,8 @@ typedef struct {
   double *belief; /* [d d + d, n]: precision and vector of a component with what it has forgotten */
   double *own; /* [d d + d + 1, n]: precision, vector and log_scale of the rows to forget */
   double *mode, *log_evidence; /* [d, n], [n] */
+  double *at_mode, *image; /* [d d + d + 1, n]: Laplace's version of `own`; [d, n] */
+  bool *failed; /* [n] */
   double *lambda, *nu; /* [n]: sites of single clicks */
 } Filtered;
 
@@ -58,9 +61,9 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   ALLOCATE_ARRAYS(memory, out->each_round, self->full, self->fallbacks);
   TRY(irls_create(memory, d, n, START_TOLERANCE, &self->irls));
   TRY(ep_create(memory, d, n, EP_TOLERANCE, &self->ep));
-  ALLOCATE_ARRAYS(memory, history_evidence_entries(d) * CHUNK_LANES, self->belief, self->own);
-  ALLOCATE(memory, self->mode, d * n);
-  ALLOCATE_ARRAYS(memory, n, self->log_evidence, self->lambda, self->nu);
+  ALLOCATE_ARRAYS(memory, history_evidence_entries(d) * CHUNK_LANES, self->belief, self->own, self->at_mode);
+  ALLOCATE_ARRAYS(memory, d * n, self->mode, self->image);
+  ALLOCATE_ARRAYS(memory, n, self->log_evidence, self->lambda, self->nu, self->failed);
   return STATUS_OK;
 }
 
@@ -110,6 +113,43 @@ static void history_gather_belief(const History *history, int c, int lanes, cons
                        self->belief);
 }
 
+/* Takes the rows from `row` on out of Laplace's evidence and of the log likelihood at the mode; overwrites
+ * `belief`. */
+static void history_leave_rest(Filtered *self, const HistoryView *view, int row, double *log_likelihood) {
+  const int d = self->recent.d, lanes = view->lanes;
+  const size_t entries = (size_t)d * (size_t)lanes, square = entries * (size_t)d;
+  const History rest = history_since(view->history, row);
+  HistoryView rows = *view;
+  double *vector = self->belief + square;
+  rows.history = &rest;
+  history_derivatives(&rows, self->mode, NULL, vector, self->belief);
+  linalg_multiply_lanes(d, lanes, self->belief, self->mode, self->image);
+  lanes_add(entries, 1, self->image, vector);
+  lanes_add(square + entries, -1, self->belief, self->at_mode);
+  history_log_likelihood(&rows, self->mode, self->log_evidence, NULL);
+  lanes_add((size_t)lanes, -1, self->log_evidence, log_likelihood);
+}
+
+/* Replaces `own` by Laplace's evidence and scale of the rows to forget, where expectation propagation has
+ * failed, and counts a fallback. */
+static void history_replace_failed(Filtered *self, const HistoryView *view) {
+  const int d = self->recent.d, lanes = view->lanes;
+  const size_t rows = history_evidence_entries(d);
+  double *vector = self->at_mode + d * d * lanes, *log_scale = vector + d * lanes;
+  bool any = false;
+  for (int n = 0; n < lanes; n++) any = any || self->failed[n];
+  if (!any) return;
+  history_log_likelihood(view, self->mode, log_scale, NULL);
+  if (self->keep > 0) history_leave_rest(self, view, self->capacity - self->keep, log_scale);
+  linalg_add_quadratic_lanes(d, lanes, -1, self->at_mode, vector, self->mode, self->image, log_scale);
+  for (int n = 0; n < lanes; n++) {
+    if (!self->failed[n]) continue;
+    self->fallbacks[view->first + n] += self->ep.moving[n] == 0; /* else counted already */
+    for (size_t i = 0; i < rows; i++)
+      self->own[i * (size_t)lanes + (size_t)n] = self->at_mode[i * (size_t)lanes + (size_t)n];
+  }
+}
+
 /* Finds the Gaussians that replace the rows these lanes forget, and adds them to what component c has
  * forgotten. */
 static void history_forget_rows(const History *history, const HistoryView *view, int c) {
@@ -121,13 +161,16 @@ static void history_forget_rows(const History *history, const HistoryView *view,
   history_gather_belief(history, c, lanes, run);
   memset(self->own, 0, rows * (size_t)lanes * sizeof *self->own);
   irls_solve(&self->irls, view, self->belief, prior_vector, precision, vector, self->mode, self->fallbacks);
+  memcpy(self->at_mode, self->own, rows * (size_t)lanes * sizeof *self->own);
   ep_solve(&self->ep, view, self->belief, prior_vector, precision, vector, self->log_evidence,
            self->fallbacks);
+  ep_find_failed(&self->ep, lanes, &self->irls, self->mode, self->failed);
   if (self->keep > 0)
     ep_split(&self->ep, view, self->belief, prior_vector, self->capacity - self->keep, precision, vector,
              log_scale);
   else
     memcpy(log_scale, self->ep.settled_scale, (size_t)lanes * sizeof *log_scale);
+  history_replace_failed(self, view);
   for (size_t i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++)
       if (self->full[view->first + n])

@@ -148,6 +148,9 @@ static void poisson_derivatives(const Likelihood *likelihood, int n, const doubl
     curvature[i] = -rate;
   }
 }
+/* Counts above which the terms of the deviance are so large that their difference has few digits left. */
+static const double LARGE_COUNT = 1e6;
+
 /* Computes the deviance, at least 0: rounding can leave a difference of large numbers below zero. The largest
  * value of y u - e^u is y log y - y. */
 static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
@@ -155,6 +158,11 @@ static void poisson_deviance(const Likelihood *likelihood, int n, const double *
   (void)likelihood;
   for (int i = 0; i < n; i++) {
     const double best = y[i] > 0 ? y[i] * log(y[i]) - y[i] : 0;
+    if (y[i] > LARGE_COUNT) {
+      const double off = u[i] - log(y[i]), limited = fmin(u[i], RATE_LIMIT) - log(y[i]);
+      deviance[i] = fmax(0, 2 * y[i] * (expm1(limited) - off));
+      continue;
+    }
     deviance[i] = fmax(0, 2 * (best - (y[i] * u[i] - poisson_rate(u[i]))));
   }
 }
