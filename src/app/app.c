@@ -309,6 +309,16 @@ static bool app_mean_is_outside(double mean, double se, double least, double mos
   return mean - DRAWS_CHECK_ERRORS * se > most || mean + DRAWS_CHECK_ERRORS * se < least;
 }
 
+/* Limits x[n] to [least, most]; returns how many were beyond `beyond` in size. NaN stays. */
+static int app_limit(size_t n, double least, double most, double beyond, double *x) {
+  int far = 0;
+  for (size_t i = 0; i < n; i++) {
+    far += fabs(x[i]) > beyond;
+    x[i] = x[i] > most ? most : x[i] < least ? least : x[i];
+  }
+  return far;
+}
+
 /* Prints in which settings the draws of policies are not where the posterior is, judged by the offset and
  * spread of every run (sampler/check/draws_check.h). */
 static Status print_draws_check(StoreFile *file, const Study *study) {
@@ -325,12 +335,16 @@ static Status print_draws_check(StoreFile *file, const Study *study) {
   for (int c = 0; c < names->setting_count * policies; c++, offset += runs, spread += runs) {
     const ConfigPolicy *policy = &names->policies[c % policies];
     const SamplerOps *sampler = policy_named(policy->name).sampler;
+    const double square = DRAWS_CHECK_BEYOND * DRAWS_CHECK_BEYOND;
+    const int scattered = app_limit(runs, 0, DRAWS_CHECK_MOST * DRAWS_CHECK_MOST, square, spread),
+              off = app_limit(runs, -DRAWS_CHECK_MOST, DRAWS_CHECK_MOST, DRAWS_CHECK_BEYOND, offset),
+              far = scattered > off ? scattered : off;
     reduce_cell_mean((int64_t)runs, 1, offset, NULL, &mean[0], &se[0], &n);
     reduce_cell_mean((int64_t)runs, 1, spread, NULL, &mean[1], &se[1], &n);
     if (!sampler || n < FEWEST) continue;
     const double narrow = (sampler->narrow > 0 ? sampler->narrow : 1) / DRAWS_CHECK_FACTOR,
                  wide = (sampler->wide > 0 ? sampler->wide : 1) * DRAWS_CHECK_FACTOR;
-    if (!app_mean_is_outside(mean[0], se[0], -DRAWS_CHECK_OFFSET, DRAWS_CHECK_OFFSET) &&
+    if (far == 0 && !app_mean_is_outside(mean[0], se[0], -DRAWS_CHECK_OFFSET, DRAWS_CHECK_OFFSET) &&
         !app_mean_is_outside(mean[1], se[1], narrow * narrow, wide * wide))
       continue;
     if (first)
@@ -338,9 +352,12 @@ static Status print_draws_check(StoreFile *file, const Study *study) {
              "from the prior's mean to the posterior's, and their distance from the latter "
              "(docs/guide.md#draws-that-are-not-from-the-posterior)\n");
     first = false;
-    printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
+    printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's",
            names->setting_labels[c / policies], policy->label, fabs(mean[0]), se[0],
            mean[0] < 0 ? "short of it" : "beyond it", sqrt(mean[1]));
+    if (far > 0)
+      printf("; more than %d standard deviations away in %d of %zu runs", DRAWS_CHECK_BEYOND, far, runs);
+    printf("\n");
   }
   return STATUS_OK;
 }

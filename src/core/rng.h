@@ -70,7 +70,8 @@
   ENTRY(AUTO_REWARDS, "rewards that are predicted of them")                                                  \
   ENTRY(TIE, "which of several equally good arms is taken")                                                  \
   ENTRY(REJECTION, "which events of a log that is not uniform a replay takes")                               \
-  ENTRY(PAST_POINTS, "points that the posterior of a past task is weighed at")
+  ENTRY(PAST_POINTS, "points that the posterior of a past task is weighed at")                               \
+  ENTRY(JUDGE, "posterior draws that the draws of a sampler are judged by")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -15,6 +15,8 @@ static const double CLOSE = 0.1, SKEWED = 0.25, FAR = 0.25;
 /* Standard errors allowed on top, and the number of draws per dimension below which they are too large to
  * tell. */
 enum { ERRORS = 4, FEWEST = 20 };
+/* Draws that others are judged by where the posterior is not known in closed form. */
+enum { JUDGES = 2000 };
 typedef struct {
   double *mean; /* [d] */
   double *precision, *half, *map; /* [d, d] */
@@ -46,16 +48,50 @@ static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double
   return true;
 }
 
-/* Computes mean and map <- m and L^-1 of the posterior; *found is false if its covariance is not usable. */
-static Status find_moments(SpreadWork *work, const Sampler *sampler, const History *history, bool *found) {
+/* Computes mean[d] and covariance[d, d] of the posterior from JUDGES draws, and *settled: half the number of
+ * slice steps would have led to the same mean, as far as so many draws can tell. */
+static Status find_moments_by_draws(const Sampler *sampler, const History *history, double *mean,
+                                    double *covariance, bool *settled) {
+  SCRATCH_ARENA(scratch);
+  const int d = sampler->d;
+  const RngLanes rng = rng_lanes(rng_key(sampler->setup.seed, RNG_JUDGE), sampler->setup.first_run, 1, JUDGES,
+                                 (uint32_t)history->rounds);
+  MixturePosterior *posterior;
+  double *theta, *moved;
+  int64_t fallbacks = 0;
+  TRY(mixture_posterior_create(&scratch, sampler->setup.prior->mixture, history->likelihood, 1,
+                               mixture_posterior_options(NULL), &posterior));
+  ALLOCATE(&scratch, theta, (size_t)d * JUDGES);
+  ALLOCATE(&scratch, moved, d);
+  mixture_posterior_sample(posterior, history, rng, JUDGES, theta, NULL, &fallbacks);
+  linalg_moments(d, JUDGES, theta, mean, covariance);
+  mixture_posterior_move_less(posterior);
+  mixture_posterior_sample(posterior, history, rng, JUDGES, theta, NULL, &fallbacks);
+  linalg_mean(d, JUDGES, theta, moved);
+  *settled = true;
+  for (int i = 0; i < d; i++) {
+    const double error = sqrt(2 * covariance[i * d + i] / JUDGES);
+    *settled = *settled && fabs(moved[i] - mean[i]) <= ERRORS * error;
+  }
+  return STATUS_OK;
+}
+
+/* Computes mean and map <- m and L^-1 of the posterior, and *draws: how many they come from; INFINITY if
+ * none. *found is false if they are not usable. */
+static Status find_moments(SpreadWork *work, const Sampler *sampler, const History *history, double *draws,
+                           bool *found) {
   SCRATCH_ARENA(scratch);
   const Mixture *prior = sampler->setup.prior->mixture;
-  const MixtureOptions approximation = {.candidates = 1};
+  const MixtureOptions approximation = {.candidates = 1, .strict = true};
   MixturePosterior *posterior;
   int64_t fallbacks = 0;
   TRY(mixture_posterior_create(&scratch, prior, history->likelihood, 1, approximation, &posterior));
   mixture_posterior_moments(posterior, history, 0, prior->components, work->mean, work->map, &fallbacks);
-  *found = fallbacks == 0 && linalg_cholesky(sampler->d, work->map) == STATUS_OK;
+  *draws = fallbacks == 0 ? INFINITY : JUDGES;
+  *found = fallbacks == 0;
+  if (fallbacks > 0 && !history_is_quadratic(history) && !history_is_filtered(history))
+    TRY(find_moments_by_draws(sampler, history, work->mean, work->map, found));
+  *found = *found && linalg_cholesky(sampler->d, work->map) == STATUS_OK;
   if (*found) linalg_invert_triangle(sampler->d, work->map);
   return STATUS_OK;
 }
@@ -111,12 +147,20 @@ static Status find_map(SpreadWork *work, const Mixture *prior, const History *hi
   return STATUS_OK;
 }
 
-/* Measures the spread. The bounds are on the largest and the smallest of d standard deviations, each with the
- * standard error 1 / sqrt(2 M), and on the mean, whose squared length has the mean d / M. */
+/* Sets the bounds on the largest and the smallest of d standard deviations, each with the standard error 1 /
+ * sqrt(2 M), and on the mean, whose squared length has the mean d / M. */
+static void spread_set_bounds(const Sampler *sampler, double draws, bool gaussian, Spread *out) {
+  const SamplerOps *ops = sampler->ops;
+  const double d = sampler->d, slack = ERRORS / sqrt(2 * draws) + sqrt(d / draws),
+               factor = 1 + (gaussian ? CLOSE : SKEWED);
+  out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
+  out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
+  out->farthest = gaussian ? INFINITY : FAR + (sqrt(d) + ERRORS) / sqrt(draws);
+}
+
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out) {
   SCRATCH_ARENA(scratch);
-  const SamplerOps *ops = sampler->ops;
   const int d = sampler->d;
   const size_t matrix = (size_t)d * (size_t)d;
   const History tempered = sampler_tempered(sampler, history);
@@ -128,18 +172,16 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   if (!out->known) return STATUS_OK;
   const bool gaussian = likelihood_is_conjugate(sampler->setup.likelihood) &&
                         sampler->setup.prior->mixture->components == 1; /* so known up to rounding */
-  const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)d / draws);
-  const double factor = 1 + (gaussian ? CLOSE : SKEWED);
-  out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
-  out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
-  out->farthest = gaussian ? INFINITY : FAR + (sqrt(d) + ERRORS) / sqrt(draws);
+  spread_set_bounds(sampler, draws, gaussian, out);
   ALLOCATE_ARRAYS(&scratch, d, work.mean, work.value);
   ALLOCATE_ARRAYS(&scratch, matrix, work.precision, work.half, work.map, work.moment, work.vectors);
   ALLOCATE(&scratch, work.e, (size_t)d * (size_t)draws);
   if (!gaussian) {
     out->known = !stand_in_needed(out->hidden); /* otherwise the narrowest direction has no digits */
     if (!out->known) return STATUS_OK;
-    TRY(find_moments(&work, sampler, &tempered, &out->known));
+    double judges;
+    TRY(find_moments(&work, sampler, &tempered, &judges, &out->known));
+    spread_set_bounds(sampler, 1 / (1.0 / draws + 1 / judges), false, out);
     return out->known ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
   }
   linalg_mean(d, draws, theta, work.mean);

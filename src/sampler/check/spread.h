@@ -5,7 +5,9 @@
  * P = L L' the draws L' z should have standard deviation 1 in every direction. With a mixture prior their
  * mean and covariance are known in closed form (mixture_posterior.h), or approximately, by expectation
  * propagation, if rewards are not Gaussian: with S = L L', draws L^-1 (theta - m) should have mean 0 and
- * standard deviation 1. */
+ * standard deviation 1. Where expectation propagation is not to be trusted, m and S are those of draws that
+ * do not depend on how far off it is (sampler/mixture/slice.h); if these have not settled, nothing is known.
+ */
 #pragma once
 
 #include "sampler/sampler.h"
