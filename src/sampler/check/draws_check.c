@@ -23,7 +23,7 @@ struct DrawsCheck {
   int64_t *fallbacks; /* [B], of the moments: they are not to be trusted */
   int64_t *ignored; /* [B], of the judges */
   double *centre, *width, *norm; /* [B]: mean and deviation of u' e, and mean of |e|^2, in the posterior */
-  int64_t *draws; /* [B]: watched draws, over all rounds */
+  int64_t *draws; /* [B]: checked draws, over all rounds */
 };
 
 Status draws_check_create(Arena *memory, const Sampler *sampler, const History *history, DrawsCheck **out) {

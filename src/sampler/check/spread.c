@@ -89,7 +89,7 @@ static Status find_moments(SpreadWork *work, const Sampler *sampler, const Histo
   mixture_posterior_moments(posterior, history, 0, prior->components, work->mean, work->map, &fallbacks);
   *draws = fallbacks == 0 ? INFINITY : JUDGES;
   *found = fallbacks == 0;
-  if (fallbacks > 0 && !history_is_quadratic(history) && !history_is_filtered(history))
+  if (fallbacks > 0 && !likelihood_is_conjugate(history->likelihood) && !history_is_filtered(history))
     TRY(find_moments_by_draws(sampler, history, work->mean, work->map, found));
   *found = *found && linalg_cholesky(sampler->d, work->map) == STATUS_OK;
   if (*found) linalg_invert_triangle(sampler->d, work->map);
