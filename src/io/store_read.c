@@ -209,7 +209,10 @@ static Status store_find_missing(StoreFile *file, const Variable *variable, Miss
   if (count == 1)
     return status_set(STATUS_INPUT, "%s: the attribute valid_range of '%s' is one number instead of two",
                       file->path, variable->name);
-  if (count == 2) out->low = range[0], out->high = range[1];
+  if (count == 2) {
+    out->low = range[0];
+    out->high = range[1];
+  }
   TRY(store_get_numbers(file, variable, "valid_min", 1, &count, range));
   if (count == 1) out->low = fmax(out->low, range[0]);
   TRY(store_get_numbers(file, variable, "valid_max", 1, &count, range));
