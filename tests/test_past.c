@@ -203,7 +203,7 @@ static void test_finite_set(void) {
   static Past past;
   char path[] = "/tmp/test_past_XXXXXX", text[200];
   FILE *out = fdopen(mkstemp(path), "w");
-  for (int i = 0; i < 50; i++) fprintf(out, "%d,%d\n", i, -i * i);
+  for (int i = 0; i < 50; i++) fprintf(out, "%d.0,%d\n", i, -i * i);
   fclose(out);
   snprintf(text, sizeof text, "name: t\nproblem: {theta: file, file: %s}\npolicies: [ts]\n", path);
   open_problem(text, &file, &problem);

@@ -293,7 +293,7 @@ static void test_file_split(void) {
   int file = mkstemps(path, 4);
   FILE *out = fdopen(file, "w");
   enum { N = 103 };
-  for (int i = 0; i < N; i++) fprintf(out, "%d,%d\n", i, -i);
+  for (int i = 0; i < N; i++) fprintf(out, "%d.0,%d\n", i, -i);
   fclose(out);
   ThetaSource source;
   CHECK_OK(problem_theta_create(problem_theta_find("file"), 0, path, 0.2, 11, &source));

@@ -186,7 +186,7 @@ static void expect_file(const RegretFloor *floor, int b, double *mean) {
 static void test_rounds(void) {
   char path[] = "/tmp/test_regret_floor.XXXXXX", keys[200];
   const int file = mkstemp(path);
-  for (int k = 0; k < 10; k++) dprintf(file, "%d,%g\n", k, k * k / 10.0);
+  for (int k = 0; k < 10; k++) dprintf(file, "%d.0,%g\n", k, k * k / 10.0);
   close(file);
   check_rounds("problem: {theta: gaussian, dimension: 5, arms: 7, noise: 0.5}", 5, expect_gaussian);
   check_rounds("problem: {theta: gaussian, dimension: 3, features: basis}", 3, expect_gaussian);
