@@ -111,7 +111,7 @@ enum { EP_RIGHT, EP_DOUBTFUL, EP_NARROW };
  * found, and widens the Gaussians that are EP_NARROW. With many rows that all pull the same way, such as a
  * thousand clicks of 0 under a wide prior, the posterior is almost flat where the Gaussian has its mean, and
  * goes on far beyond it on one side: in some direction the curvature of the log posterior at the mean is less
- * than 0.7 or, EP_NARROW, 0.5 times the precision of the Gaussian. precision[d, d, lanes] is then moved half
+ * than 0.8 or, EP_NARROW, 0.5 times the precision of the Gaussian. precision[d, d, lanes] is then moved half
  * of the way to the curvature, and vector[d, lanes] so that the mean stays. As far as u is known to within 1
  * the curvature changes too slowly for that (self_concordance in likelihood.h), and nothing is computed. */
 void ep_widen(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,

@@ -15,8 +15,10 @@ static const double CLOSE = 0.1, SKEWED = 0.25, FAR = 0.25;
 /* Standard errors allowed on top, and the number of draws per dimension below which they are too large to
  * tell. */
 enum { ERRORS = 4, FEWEST = 20 };
-/* Draws that others are judged by where the posterior is not known in closed form. */
-enum { JUDGES = 2000 };
+/* Draws that others are judged by where the posterior is not known in closed form: as many as make the
+ * standard errors small next to what is allowed anyway, and fewer where slice steps move them, which costs
+ * twenty times as much. The steps are doubled until that no longer moves the mean. */
+enum { JUDGES = 6000, MOVED_JUDGES = 2000, FEWEST_STEPS = 20, MOST_STEPS = 320 };
 typedef struct {
   double *mean; /* [d] */
   double *precision, *half, *map; /* [d, d] */
@@ -48,30 +50,42 @@ static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double
   return true;
 }
 
-/* Computes mean[d] and covariance[d, d] of the posterior from JUDGES draws, and *settled: half the number of
+/* Computes mean[d] and covariance[d, d] of draws[d, M] of a posterior. */
+static void find_moments_of_draws(MixturePosterior *posterior, const Sampler *sampler, const History *history,
+                                  int draws, double *theta, double *mean, double *covariance) {
+  const RngLanes rng = rng_lanes(rng_key(sampler->setup.seed, RNG_JUDGE), sampler->setup.first_run, 1, draws,
+                                 (uint32_t)history->rounds);
+  int64_t ignored = 0;
+  mixture_posterior_sample(posterior, history, rng, draws, theta, NULL, &ignored);
+  linalg_moments(sampler->d, draws, theta, mean, covariance);
+}
+
+/* Computes mean[d] and covariance[d, d] of the posterior from *draws draws, and *settled: half the number of
  * slice steps would have led to the same mean, as far as so many draws can tell. */
 static Status find_moments_by_draws(const Sampler *sampler, const History *history, double *mean,
-                                    double *covariance, bool *settled) {
+                                    double *covariance, double *draws, bool *settled) {
   SCRATCH_ARENA(scratch);
   const int d = sampler->d;
-  const RngLanes rng = rng_lanes(rng_key(sampler->setup.seed, RNG_JUDGE), sampler->setup.first_run, 1, JUDGES,
-                                 (uint32_t)history->rounds);
   MixturePosterior *posterior;
-  double *theta, *moved;
-  int64_t fallbacks = 0;
+  double *theta, *before;
   TRY(mixture_posterior_create(&scratch, sampler->setup.prior->mixture, history->likelihood, 1,
                                mixture_posterior_options(NULL), &posterior));
   ALLOCATE(&scratch, theta, (size_t)d * JUDGES);
-  ALLOCATE(&scratch, moved, d);
-  mixture_posterior_sample(posterior, history, rng, JUDGES, theta, NULL, &fallbacks);
-  linalg_moments(d, JUDGES, theta, mean, covariance);
-  mixture_posterior_move_less(posterior);
-  mixture_posterior_sample(posterior, history, rng, JUDGES, theta, NULL, &fallbacks);
-  linalg_mean(d, JUDGES, theta, moved);
-  *settled = true;
-  for (int i = 0; i < d; i++) {
-    const double error = sqrt(2 * covariance[i * d + i] / JUDGES);
-    *settled = *settled && fabs(moved[i] - mean[i]) <= ERRORS * error;
+  ALLOCATE(&scratch, before, d);
+  mixture_posterior_set_steps(posterior, FEWEST_STEPS);
+  find_moments_of_draws(posterior, sampler, history, MOVED_JUDGES, theta, mean, covariance);
+  *settled = !mixture_posterior_moved(posterior);
+  *draws = *settled ? JUDGES : MOVED_JUDGES;
+  if (*settled) find_moments_of_draws(posterior, sampler, history, JUDGES, theta, mean, covariance);
+  for (int steps = 2 * FEWEST_STEPS; steps <= MOST_STEPS && !*settled; steps *= 2) {
+    memcpy(before, mean, (size_t)d * sizeof *mean);
+    mixture_posterior_set_steps(posterior, steps);
+    find_moments_of_draws(posterior, sampler, history, MOVED_JUDGES, theta, mean, covariance);
+    *settled = true;
+    for (int i = 0; i < d; i++) {
+      const double error = sqrt(2 * covariance[i * d + i] / MOVED_JUDGES);
+      *settled = *settled && fabs(mean[i] - before[i]) <= ERRORS * error;
+    }
   }
   return STATUS_OK;
 }
@@ -87,10 +101,10 @@ static Status find_moments(SpreadWork *work, const Sampler *sampler, const Histo
   int64_t fallbacks = 0;
   TRY(mixture_posterior_create(&scratch, prior, history->likelihood, 1, approximation, &posterior));
   mixture_posterior_moments(posterior, history, 0, prior->components, work->mean, work->map, &fallbacks);
-  *draws = fallbacks == 0 ? INFINITY : JUDGES;
+  *draws = INFINITY;
   *found = fallbacks == 0;
   if (fallbacks > 0 && !likelihood_is_conjugate(history->likelihood) && !history_is_filtered(history))
-    TRY(find_moments_by_draws(sampler, history, work->mean, work->map, found));
+    TRY(find_moments_by_draws(sampler, history, work->mean, work->map, draws, found));
   *found = *found && linalg_cholesky(sampler->d, work->map) == STATUS_OK;
   if (*found) linalg_invert_triangle(sampler->d, work->map);
   return STATUS_OK;

@@ -65,6 +65,7 @@ struct MixturePosterior {
   double *own_offset, *log_ratio, *log_excess; /* [n] */
   double *kept; /* [d + 1, n] */
   bool *moves; /* [n]: the draw is moved by slice steps */
+  bool moved; /* one of the last mixture_posterior_sample is */
   int steps;
   Slice slice;
 };
@@ -145,7 +146,9 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   return reservoir_create(memory, CHUNK_LANES, &state->reservoir);
 }
 
-void mixture_posterior_move_less(MixturePosterior *state) { state->steps = SLICE_STEPS / 2; }
+void mixture_posterior_set_steps(MixturePosterior *state, int steps) { state->steps = steps; }
+
+bool mixture_posterior_moved(const MixturePosterior *state) { return state->moved; }
 
 void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor) {
   state->shrink[component] = factor;
@@ -386,6 +389,7 @@ static void mixture_posterior_move_draws(MixturePosterior *state, const HistoryV
     any = any || state->moves[n];
   }
   if (!any) return;
+  state->moved = true;
   if (state->prior->components > 1) mixture_posterior_factor_drawn(state, runs, view);
   slice_move(&state->slice, view->lanes, state->factor, state->whitened, state->moves, state->steps, rng,
              mixture_posterior_find_ratio, (void *)rows, state->draw);
@@ -444,6 +448,7 @@ static bool mixture_posterior_is_warm(const MixturePosterior *state, const Histo
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks) {
   const bool follows = draws == 1 && !state->exact;
+  state->moved = false;
   if (state->options.candidates > 1) state->approximation.ep.tolerance = WEIGHED_TOLERANCE;
   const bool warm = follows && mixture_posterior_is_warm(state, history);
   const int components = state->prior->components;

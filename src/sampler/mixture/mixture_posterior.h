@@ -55,8 +55,10 @@ Status mixture_posterior_check(const Config *options, const Likelihood *likeliho
 /* Creates the posterior for histories of at most `runs` runs; the prior must outlive it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out);
-/* Halves the number of slice steps from now on, for a comparison that shows whether all of them suffice. */
-void mixture_posterior_move_less(MixturePosterior *state);
+/* Sets the number of slice steps from now on, for comparisons that show how many suffice. */
+void mixture_posterior_set_steps(MixturePosterior *state, int steps);
+/* Returns whether slice steps have moved any of the draws of the last mixture_posterior_sample. */
+bool mixture_posterior_moved(const MixturePosterior *state);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
 void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor);
 /* Draws theta[d, N] as sampler_sample does, and sets component[N], unless it is NULL, to the component that
