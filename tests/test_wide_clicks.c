@@ -147,6 +147,18 @@ static void test_zeros(void) {
   }
 }
 
+/* Checks that draws are judged where forty steps do not settle the mean. */
+static void test_slow(void) {
+  SCRATCH_ARENA(memory);
+  static Grid grid;
+  static double theta[DRAWS];
+  Case self;
+  set_up(&memory, "logistic", 30, 200, 0, NULL, &self);
+  tabulate(&self.likelihood, 200, 30, &grid);
+  draw_from_grid(&grid, 0, theta);
+  CU_ASSERT(complains_about(&self, &grid, theta, 0.6, 1));
+}
+
 /* Checks a thousand clicks: mean -13.1285, standard deviation 4.9262; and 300 draws by five standard errors
  * and 3%. */
 static void test_thousand(void) {
@@ -188,6 +200,7 @@ static void test_large_counts(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"rewards of 0 under wide priors", test_zeros},
+                         {"steps that are too few", test_slow},
                          {"a thousand clicks of 0", test_thousand},
                          {"large counts", test_large_counts},
                          CU_TEST_INFO_NULL};

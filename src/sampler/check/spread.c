@@ -18,7 +18,7 @@ enum { ERRORS = 4, FEWEST = 20 };
 /* Draws that others are judged by where the posterior is not known in closed form: as many as make the
  * standard errors small next to what is allowed anyway, and fewer where slice steps move them, which costs
  * twenty times as much. The steps are doubled until that no longer moves the mean. */
-enum { JUDGES = 6000, MOVED_JUDGES = 2000, FEWEST_STEPS = 20, MOST_STEPS = 320 };
+enum { JUDGES = 6000, MOVED_JUDGES = 2000, FEWEST_STEPS = 20, MOST_STEPS = 160 };
 typedef struct {
   double *mean; /* [d] */
   double *precision, *half, *map; /* [d, d] */

@@ -380,7 +380,7 @@ static void mixture_posterior_find_ratio(void *context, int lanes, const double 
 
 /* Moves the draws from components whose Gaussian is not to be trusted, unless they are shrunk. */
 static void mixture_posterior_move_draws(MixturePosterior *state, const HistoryView *runs,
-                                         const DrawnRows *rows, RngLanes *rng) {
+                                         const DrawnRows *rows, RngLanes rng) {
   const HistoryView *view = &rows->view;
   bool any = false;
   for (int n = 0; n < view->lanes; n++) {
@@ -415,7 +415,7 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
   }
   memcpy(state->draw, state->kept, (size_t)(d * lanes) * sizeof *state->draw);
   for (int n = 0; n < lanes; n++) state->component[n] = (int)state->kept[d * lanes + n];
-  mixture_posterior_move_draws(state, runs, &there, rng);
+  mixture_posterior_move_draws(state, runs, &there, *rng);
 }
 
 /* Makes the draws of some runs, the lanes of `runs`; `rng` has the streams of all runs. */

@@ -14,9 +14,10 @@ Status slice_create(Arena *memory, int d, Slice *out) {
   const size_t n = CHUNK_LANES, vector = (size_t)d * n;
   *out = (Slice){.d = d};
   ALLOCATE_ARRAYS(memory, vector, out->e, out->across, out->trial, out->point);
-  ALLOCATE(memory, out->normal, vector + SLICE_FREEDOM * n);
-  ALLOCATE_ARRAYS(memory, n, out->density, out->level, out->log_ratio, out->angle, out->low, out->high,
-                  out->uniform);
+  ALLOCATE(memory, out->normal, 2 * vector + SLICE_FREEDOM * n);
+  ALLOCATE(memory, out->uniform, 3 * n);
+  ALLOCATE_ARRAYS(memory, n, out->density, out->level, out->log_ratio, out->angle, out->low, out->high);
+  ALLOCATE_ARRAYS(memory, n, out->left, out->tried);
   return STATUS_OK;
 }
 
@@ -51,25 +52,18 @@ static void slice_evaluate(Slice *self, int lanes, const double *factor, const d
   }
 }
 
-/* Draws the ellipse, the level and the first angle of a step. */
-static void slice_begin_step(Slice *self, int lanes, RngLanes *rng) {
+/* Draws the ellipse, the level and the first angle of a step of lane n. */
+static void slice_begin_step(Slice *self, int lanes, int n) {
   const int d = self->d;
-  rng_lanes_normal(rng, d, self->across);
-  rng_lanes_normal(rng, d + SLICE_FREEDOM, self->normal);
-  for (int n = 0; n < lanes; n++) {
-    double freedom = 0;
-    for (int k = 0; k < d + SLICE_FREEDOM; k++)
-      freedom += self->normal[k * lanes + n] * self->normal[k * lanes + n];
-    const double scale = sqrt((SLICE_FREEDOM + slice_square(self, self->e, lanes, n)) / freedom);
-    for (int i = 0; i < d; i++) self->across[i * lanes + n] *= scale;
-  }
-  rng_lanes_uniform(rng, 1, self->uniform);
-  for (int n = 0; n < lanes; n++) self->level[n] = self->density[n] + log(self->uniform[n]);
-  rng_lanes_uniform(rng, 1, self->uniform);
-  for (int n = 0; n < lanes; n++) {
-    self->angle[n] = self->high[n] = 2 * M_PI * self->uniform[n];
-    self->low[n] = self->high[n] - 2 * M_PI;
-  }
+  const double *across = self->normal, *others = self->normal + d * lanes;
+  double freedom = 0;
+  for (int k = 0; k < d + SLICE_FREEDOM; k++) freedom += others[k * lanes + n] * others[k * lanes + n];
+  const double scale = sqrt((SLICE_FREEDOM + slice_square(self, self->e, lanes, n)) / freedom);
+  for (int i = n; i < d * lanes; i += lanes) self->across[i] = scale * across[i];
+  self->level[n] = self->density[n] + log(self->uniform[n]);
+  self->angle[n] = self->high[n] = 2 * M_PI * self->uniform[lanes + n];
+  self->low[n] = self->high[n] - 2 * M_PI;
+  self->tried[n] = 0;
 }
 
 /* Makes the points of the ellipses at the present angles the trial. */
@@ -81,40 +75,45 @@ static void slice_set_trial(Slice *self, int lanes) {
   }
 }
 
-/* Moves the lanes whose trial is above their level, whose angle becomes 0, and shrinks the brackets of the
- * others. Returns how many these are. */
-static int slice_accept(Slice *self, int lanes, RngLanes *rng) {
-  int left = 0;
-  rng_lanes_uniform(rng, 1, self->uniform);
-  for (int n = 0; n < lanes; n++) {
-    if (self->angle[n] == 0) continue;
-    if (self->log_ratio[n] > self->level[n]) {
-      for (int i = n; i < self->d * lanes; i += lanes) self->e[i] = self->trial[i];
-      self->density[n] = self->log_ratio[n];
-      self->angle[n] = 0;
-      continue;
-    }
-    *(self->angle[n] < 0 ? &self->low[n] : &self->high[n]) = self->angle[n];
-    self->angle[n] = self->low[n] + self->uniform[n] * (self->high[n] - self->low[n]);
-    left++;
+/* Ends the step of lane n at its trial if that is above the level, and otherwise shrinks the bracket. */
+static void slice_judge_trial(Slice *self, int lanes, int n) {
+  const double share = self->uniform[2 * lanes + n];
+  const bool accepted = self->log_ratio[n] > self->level[n];
+  self->tried[n]++;
+  if (accepted || self->tried[n] == TRIALS) self->left[n]--;
+  if (accepted) {
+    for (int i = n; i < self->d * lanes; i += lanes) self->e[i] = self->trial[i];
+    self->density[n] = self->log_ratio[n];
+    self->tried[n] = TRIALS;
+    return;
   }
-  return left;
+  *(self->angle[n] < 0 ? &self->low[n] : &self->high[n]) = self->angle[n];
+  self->angle[n] = self->low[n] + share * (self->high[n] - self->low[n]);
 }
 
 void slice_move(Slice *self, int lanes, const double *factor, const double *whitened, const bool *moves,
-                int steps, RngLanes *rng, SliceRatio *ratio, void *context, double *theta) {
+                int steps, RngLanes rng, SliceRatio *ratio, void *context, double *theta) {
+  int moving = 0;
   slice_whiten(self, lanes, factor, whitened, theta);
   slice_evaluate(self, lanes, factor, whitened, ratio, context, self->e);
   memcpy(self->density, self->log_ratio, (size_t)lanes * sizeof *self->density);
-  for (int step = 0; step < steps; step++) {
-    slice_begin_step(self, lanes, rng);
-    RngLanes shrinking = *rng;
-    rng->position += TRIALS;
-    for (int n = 0; n < lanes; n++) self->angle[n] = moves[n] ? self->angle[n] : 0;
-    for (int trial = 0, left = lanes; trial < TRIALS && left > 0; trial++) {
-      slice_set_trial(self, lanes);
-      slice_evaluate(self, lanes, factor, whitened, ratio, context, self->trial);
-      left = slice_accept(self, lanes, &shrinking);
+  for (int n = 0; n < lanes; n++) {
+    self->left[n] = moves[n] ? steps : 0;
+    self->tried[n] = TRIALS;
+    self->angle[n] = 0;
+    moving += moves[n];
+  }
+  while (moving > 0) {
+    rng_lanes_normal(&rng, 2 * self->d + SLICE_FREEDOM, self->normal);
+    rng_lanes_uniform(&rng, 3, self->uniform);
+    for (int n = 0; n < lanes; n++)
+      if (self->left[n] > 0 && self->tried[n] == TRIALS) slice_begin_step(self, lanes, n);
+    slice_set_trial(self, lanes);
+    slice_evaluate(self, lanes, factor, whitened, ratio, context, self->trial);
+    moving = 0;
+    for (int n = 0; n < lanes; n++) {
+      if (self->left[n] > 0) slice_judge_trial(self, lanes, n);
+      moving += self->left[n] > 0;
     }
   }
   for (int i = 0; i < self->d * lanes; i++) self->point[i] = whitened[i] + self->e[i];

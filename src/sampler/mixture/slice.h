@@ -22,9 +22,10 @@ enum { SLICE_FREEDOM = 4 };
 typedef struct {
   int d;
   double *e, *across, *trial, *point; /* [d, n]: e, v, a new e; its theta */
-  double *normal; /* [d + SLICE_FREEDOM, n] */
+  double *normal, *uniform; /* [2 d + SLICE_FREEDOM, n], [3, n] */
   double *density, *level, *log_ratio; /* [n]: log of target over Student, at e; what it must exceed; r */
-  double *angle, *low, *high, *uniform; /* [n] */
+  double *angle, *low, *high; /* [n] */
+  int *left, *tried; /* [n]: steps to go; points tried in this step */
 } Slice;
 
 /* Computes r(theta) up to a constant: theta[d, lanes], log_ratio[lanes]. */
@@ -32,7 +33,6 @@ typedef void SliceRatio(void *context, int lanes, const double *theta, double *l
 
 Status slice_create(Arena *memory, int d, Slice *out);
 /* Moves theta[d, lanes] by this many steps, in lanes with moves[lanes], under the Gaussian with the factor
- * L[d, d, lanes] and whitened[d, lanes] = w. The position of `rng` afterwards does not depend on the lanes.
- */
+ * L[d, d, lanes] and whitened[d, lanes] = w. Lanes begin their next step without waiting for others. */
 void slice_move(Slice *self, int lanes, const double *factor, const double *whitened, const bool *moves,
-                int steps, RngLanes *rng, SliceRatio *ratio, void *context, double *theta);
+                int steps, RngLanes rng, SliceRatio *ratio, void *context, double *theta);
