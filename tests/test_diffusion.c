@@ -154,7 +154,7 @@ static void test_cross_loss(void) {
   free(samples.theta), free(fresh.theta);
 }
 
-/* Checks few samples: a constant coordinate has scale 1; few samples train to something finite. */
+/* Checks few samples: a constant coordinate has a scale of 0 up to rounding; few samples train to something finite. */
 static void test_few_samples(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
@@ -166,7 +166,7 @@ static void test_few_samples(void) {
     float parameters[600];
     double loss;
     CHECK_OK(training_create(&memory, &fit, &samples, &setup));
-    CU_ASSERT_EQUAL(setup.samples.scale[0], 1);
+    CU_ASSERT(setup.samples.scale[0] > 0 && setup.samples.scale[0] < 1e-11);
     CU_ASSERT_EQUAL(setup.samples.shift[0], 5);
     training_stage(&setup, 3, parameters, &loss);
     CU_ASSERT(isfinite(loss) && loss > 0 && loss < 10);
