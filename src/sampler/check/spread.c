@@ -2,6 +2,7 @@
 
 #include "core/linalg.h"
 #include "model/mixture/mixture_evidence.h"
+#include "sampler/check/strays.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/mixture/sampler_precise.h"
 #include "sampler/stand_in.h"
@@ -182,6 +183,7 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   bool found;
   ASSERT(history->runs == 1);
   TRY(spread_hidden(sampler, history, out));
+  if (spread_is_known(sampler)) TRY(strays_count(sampler->setup.prior->mixture, draws, theta, &out->strays));
   out->known = draws >= FEWEST * d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
   const bool gaussian = likelihood_is_conjugate(sampler->setup.likelihood) &&
@@ -220,6 +222,11 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
         "the draws cannot have reached the target: their mean is %.3g standard deviations of the posterior "
         "away from its mean",
         spread->offset);
+  else if (spread->strays > 0)
+    snprintf(sentence, size,
+             "the draws cannot have reached the target: %d lie between the values to which the prior fixes a "
+             "coordinate",
+             spread->strays);
   else if (spread->lost)
     snprintf(sentence, size,
              "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the "

@@ -21,6 +21,7 @@ typedef struct {
    * the method. Known with Gaussian rewards, for every prior that is or has a mixture. */
   double hidden;
   bool lost;
+  int strays; /* draws where the prior allows none (strays.h) */
   bool replaced; /* or would be, but draws from the mixture have replaced them (stand_in_replace) */
 } Spread;
 
