@@ -2,6 +2,7 @@
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
 #include "model/logs/logs_identified.h"
+#include "model/prior/logs_fit.h"
 #include "model/prior/training_samples.h"
 #include "parallel/auto.h"
 #include "parallel/parallel_fits.h"
@@ -233,10 +234,11 @@ static Status train_on_logs(Arena *memory, Training *out) {
 /* ---- the verb */
 
 /* Warns where logs hardly tell, or do not tell, how much theta varies. */
-static Status train_warn_of_logs(const Logs *logs) {
+static Status train_warn_of_logs(const Logs *logs, const Prior *prior) {
   enum { ENOUGH = 30 /* degrees of freedom: the noise is off by at most an eighth */ };
   SCRATCH_ARENA(scratch);
   double freedom = ENOUGH;
+  const char *few = NULL;
   bool *seen_twice;
   if (logs->likelihood->ops == likelihood_find("logistic")) {
     ALLOCATE(&scratch, seen_twice, logs->d);
@@ -245,17 +247,18 @@ static Status train_warn_of_logs(const Logs *logs) {
       if (!seen_twice[i])
         fprintf(stderr,
                 "note: no task has two clicks that depend on x%d, so the spread of this coordinate is not "
-                "learned "
-                "from the logs, and the number in the prior means nothing\n",
+                "learned from the logs, and the number in the prior means nothing\n",
                 i + 1);
   }
   if (arguments.sigma == 0 && !logs_has_rows(logs)) TRY(logs_noise_freedom(logs, ENOUGH, &freedom));
   if (freedom < ENOUGH)
-    fprintf(stderr,
-            "note: the noise is learned from %.2g degrees of freedom, so it may be off by %.0f%%, and the "
-            "spread of "
-            "theta with it; give it by --noise if it is known\n",
-            freedom, 100 / sqrt(2 * freedom));
+    fprintf(
+        stderr,
+        "note: the noise is learned from at most %.2g degrees of freedom (fewer if theta varies much), so it "
+        "may be off by %.0f%% or more, and the spread of theta with it; give it by --noise if it is known\n",
+        freedom, 100 / sqrt(2 * freedom));
+  if (prior_stand_in(prior)) TRY(logs_describe_few(&scratch, logs, prior_stand_in(prior), &few));
+  if (few) fprintf(stderr, "note: %s\n", few);
   return STATUS_OK;
 }
 
@@ -289,7 +292,7 @@ static Status train_save_and_report(const Training *training) {
             "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
             "single tasks, and a posterior under it may be far too certain\n",
             tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
-  if (arguments.logs) TRY(train_warn_of_logs(logs));
+  if (arguments.logs) TRY(train_warn_of_logs(logs, prior));
   if (!arguments.logs && prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
   if (automatic) auto_report(&training->choice, stdout);
   return STATUS_OK;

@@ -2,6 +2,7 @@
  * (model/prior/prior_online.h). The evidence of an agent does not depend on its prior, so the new prior can
  * replace the old one while the agents keep what they have observed. */
 #include "library/library.h"
+#include "model/prior/logs_fit.h"
 #include "model/prior/prior.h"
 #include "model/prior/prior_online.h"
 
@@ -63,6 +64,7 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
   TRY(prior_online_learn(&online));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_from_mixture(memory, &online.now, &defaults, out));
+  if (!out->note) TRY(logs_describe_few(memory, &online.logs, &online.now, &out->note));
   if (likelihood_has_noise(&posterior->likelihood)) out->noise = posterior->likelihood.noise;
   return STATUS_OK;
 }

@@ -37,6 +37,7 @@ typedef struct EmLogsScratch {
   Irls irls;
   Ep ep;
   LogsPoints points; /* correct ep */
+  bool *few; /* [C, N]: too few points have weight, and the numbers are those of ep */
   double *one_mean, *one_root; /* [d, N], [d, d, N]: the same prior as mean and Cholesky factor */
   double *mode; /* [d, N] */
   int64_t *fallbacks; /* [N] */
@@ -145,6 +146,7 @@ static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, 
   if (rows) {
     em_logs_set_priors(self, mixture, component);
     em_logs_approximate_tasks(self, first, log_volume, log_mass);
+    for (int n = 0; n < N; n++) at->few[c * N + n] = !at->points.enough[n];
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
@@ -258,6 +260,21 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
     em_logs_evaluate_chunk(self, mixture, first, self->data.items, false);
     memcpy(density + first, self->scratch->log_sum, (size_t)self->scratch->used * sizeof *density);
   }
+}
+
+int em_logs_count_few(EmLogs *self, const Mixture *mixture) {
+  const Scratch *at = self->scratch;
+  int count = 0;
+  ASSERT(logs_has_rows(self->logs));
+  for (int first = 0; first < self->data.items; first += N) {
+    em_logs_evaluate_chunk(self, mixture, first, self->data.items, false);
+    for (int n = 0; n < at->used; n++) {
+      double share = 0;
+      for (int c = 0; c < mixture->components; c++) share += at->few[c * N + n] ? at->share[c * N + n] : 0;
+      count += share > 0.5;
+    }
+  }
+  return count;
 }
 
 /* ---- draws */
@@ -402,7 +419,7 @@ static Status em_logs_fill_history(Arena *memory, const EmLogs *self, int chunk,
   return STATUS_OK;
 }
 
-static Status em_logs_create_rows(Arena *memory, const EmLogs *self) {
+static Status em_logs_create_rows(Arena *memory, int components, const EmLogs *self) {
   SCRATCH_ARENA(scratch);
   const Logs *logs = self->logs;
   const int chunks = (self->data.items + N - 1) / N;
@@ -413,6 +430,7 @@ static Status em_logs_create_rows(Arena *memory, const EmLogs *self) {
   ALLOCATE(memory, at->padding, (size_t)chunks * N);
   ALLOCATE(memory, at->mode, logs->d * N);
   ALLOCATE(memory, at->fallbacks, N);
+  ALLOCATE(memory, at->few, components * N);
   TRY(irls_create(memory, logs->d, N, START_TOLERANCE, &at->irls));
   TRY(ep_create(memory, logs->d, N, SITE_TOLERANCE, &at->ep));
   TRY(logs_points_create(memory, logs->d, N, &at->points));
@@ -450,5 +468,5 @@ Status em_logs_create(Arena *memory, const Logs *logs, const LogsFrame *frame, i
   ALLOCATE(memory, at->share, count * N);
   ALLOCATE(memory, at->expected, features * N);
   ALLOCATE(memory, at->slices, EM_LOGS_SLICES * (3 + count * features));
-  return logs_has_rows(logs) ? em_logs_create_rows(memory, out) : STATUS_OK;
+  return logs_has_rows(logs) ? em_logs_create_rows(memory, components, out) : STATUS_OK;
 }

@@ -56,6 +56,9 @@ Status em_logs_create(Arena *memory, const Logs *logs, const LogsFrame *frame, i
 /* Computes density[items], the log marginal likelihood of each task under a prepared mixture; for a
  * likelihood that is not Gaussian, up to a constant per task. */
 void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);
+/* Counts the tasks with rows whose posterior under a prepared mixture is, for the larger part, only
+ * expectation propagation's, because too few weighted points have weight (logs_points.h). */
+int em_logs_count_few(EmLogs *self, const Mixture *mixture);
 /* Draws `draws` times from each task's posterior: z[d, items draws], the draws of a task side by side.
  * Stream: (key, run, round = item, draw). */
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z);

@@ -9,8 +9,9 @@
 Status logs_check_identified(const Logs *logs);
 /* Computes *out, the degrees of freedom that the noise of Gaussian rewards is learned from: the least of sum
  * over tasks |I - X M X'|^2 over symmetric M, which measures how well the noise's covariance I can pass for
- * that of theta, X M X'. It is the number of observations beyond the first ones in each direction, and 0 if
- * only the sum of both variances shows. Stops at `enough`. */
+ * that of theta, X M X'. It is 0 if only the sum of both
+ * variances shows, and what counts where theta hardly varies; where it varies much, only the observations of
+ * a task beyond its first ones in each direction tell of the noise, which are fewer. Stops at `enough`. */
 Status logs_noise_freedom(const Logs *logs, double enough, double *out);
 /* Sets seen_twice[d] for clicks: some task has two observations that depend on this coordinate; true for
  * coordinates on which nothing depends. */

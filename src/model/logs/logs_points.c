@@ -123,10 +123,11 @@ static void points_draw_lane(LogsPoints *self, int n, Rng stream) {
 
 /* Sets share[POINTS] of one lane to the logarithm of the prior minus that of the mean density of the
  * Gaussians, and own_share to that of the approximation minus the same. */
+SIMD_CLONES
 static void points_weigh_lane(LogsPoints *self, int n) {
   const int N = self->lanes;
-  double part[POINTS_STEPS][POINTS], prior[POINTS], *share = self->share + (size_t)n * POINTS,
-                                                    *own = self->own_share + (size_t)n * POINTS;
+  double part[POINTS_STEPS][POINTS], prior[POINTS], highest[POINTS], total[POINTS];
+  double *share = self->share + (size_t)n * POINTS, *own = self->own_share + (size_t)n * POINTS;
   memset(part, 0, sizeof part);
   memset(prior, 0, sizeof prior);
   for (int i = 0; i < self->d; i++) {
@@ -142,10 +143,15 @@ static void points_weigh_lane(LogsPoints *self, int n) {
   }
   for (int j = 0; j < POINTS; j++) {
     double top = part[0][j], sum = 0;
-    for (int step = 1; step < POINTS_STEPS; step++) top = fmax(top, part[step][j]);
+    for (int step = 1; step < POINTS_STEPS; step++) top = part[step][j] > top ? part[step][j] : top;
     for (int step = 0; step < POINTS_STEPS; step++) sum += special_exp(part[step][j] - top);
-    share[j] = prior[j] - top - log(sum / POINTS_STEPS);
-    own[j] = part[0][j] - top - log(sum / POINTS_STEPS);
+    highest[j] = top;
+    total[j] = sum / POINTS_STEPS;
+  }
+  for (int j = 0; j < POINTS; j++) {
+    const double mean = highest[j] + log(total[j]);
+    share[j] = prior[j] - mean;
+    own[j] = part[0][j] - mean;
   }
 }
 
@@ -163,13 +169,12 @@ static void points_place_lane(LogsPoints *self, int n) {
 }
 
 /* Replaces the logarithms weight[POINTS] by weights of sum 1; returns the logarithm of their mean. */
+SIMD_CLONES
 static double points_normalise(double *weight) {
   double top = -INFINITY, sum = 0;
-  for (int j = 0; j < POINTS; j++) top = fmax(top, weight[j]);
-  for (int j = 0; j < POINTS; j++) {
-    weight[j] = special_exp(weight[j] - top);
-    sum += weight[j];
-  }
+  for (int j = 0; j < POINTS; j++) top = weight[j] > top ? weight[j] : top;
+  for (int j = 0; j < POINTS; j++) weight[j] = special_exp(weight[j] - top);
+  for (int j = 0; j < POINTS; j++) sum += weight[j];
   for (int j = 0; j < POINTS; j++) weight[j] /= sum;
   return top + log(sum / POINTS);
 }

@@ -49,5 +49,5 @@ void logs_points_moments(LogsPoints *self, double *mean, double *covariance);
 void logs_points_pick(const LogsPoints *self, int lane, double uniform, double *z);
 /* Returns the operations of both for a task with this many rows (SamplerOps.cost). */
 static inline double logs_points_cost(int d, double rows) {
-  return POINTS * (10.0 + 20 * d + rows * (14 + 3 * d));
+  return POINTS * (40.0 + 60 * d + rows * (50 + 10 * d));
 }

@@ -230,3 +230,18 @@ Status logs_density(const Logs *logs, const Mixture *mixture, double *density) {
   em_logs_density(&items, mixture, density);
   return STATUS_OK;
 }
+
+Status logs_describe_few(Arena *memory, const Logs *logs, const Mixture *mixture, const char **out) {
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  *out = NULL;
+  if (!logs_has_rows(logs)) return STATUS_OK;
+  TRY(prior_fit_theta_items(&scratch, logs, mixture->components, logs->likelihood->noise, &items));
+  const int count = em_logs_count_few(&items, mixture);
+  if (count == 0) return STATUS_OK;
+  return arena_print(
+      memory, out,
+      "the posteriors of %d of %d tasks are known only by expectation propagation, because too "
+      "few weighted points fall on them; the spread of theta may be too small",
+      count, logs->tasks);
+}

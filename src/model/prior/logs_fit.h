@@ -50,3 +50,6 @@ Status logs_means(Arena *memory, const Logs *logs, const Mixture *gaussian, doub
 /* Computes density[tasks], the log marginal likelihood of each task under a prepared mixture of theta and
  * the likelihood's noise (em_logs_density). */
 Status logs_density(const Logs *logs, const Mixture *mixture, double *density);
+/* Creates *out, a sentence that says for how many tasks the posterior under a prepared mixture of theta is
+ * known only roughly (em_logs_count_few); NULL if for none. */
+Status logs_describe_few(Arena *memory, const Logs *logs, const Mixture *mixture, const char **out);

@@ -32,7 +32,7 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
 
 const char *prior_doubt(const Prior *prior) {
   const char *doubt = prior->ops->doubt ? prior->ops->doubt(prior) : NULL;
-  return doubt ? doubt : prior->fixed;
+  return doubt ? doubt : prior->note;
 }
 
 /* Finds the coordinates of a finished prior that do not vary on their own. */
@@ -42,7 +42,7 @@ static Status prior_find_fixed(Prior *prior) {
   if (!mixture) return STATUS_OK;
   TRY(mixture_frame_describe(prior->memory, mixture, &names));
   if (!names) return STATUS_OK;
-  return arena_print(prior->memory, &prior->fixed,
+  return arena_print(prior->memory, &prior->note,
                      "%s: the prior fixes this up to rounding, and no data change it", names);
 }
 

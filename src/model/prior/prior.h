@@ -127,8 +127,9 @@ struct Prior {
   PriorGuard guard; /* what samplers use unless told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
   /* Names the coordinates that are constant, or linear combinations of others, up to rounding, where
-   * prior_stand_in has a mixture; NULL: there are none. */
-  const char *fixed;
+   * prior_stand_in has a mixture; or says for how many agents it was learned from rough posteriors
+   * (logs_describe_few); NULL: nothing of this. */
+  const char *note;
   /* CPU seconds of the fit, and of the fit of any prior it is based on, stored in the prior file; 0 if it was
    * not fitted. */
   double seconds_fit;
@@ -152,7 +153,7 @@ static inline int prior_parts(const PriorOps *family, const PriorFit *fit) {
 /* Calls family->settle if there is one. Everything below that takes a PriorFit takes a settled one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
-/* Returns what a user should know before using the prior: the result of prior->ops->doubt, else prior->fixed;
+/* Returns what a user should know before using the prior: the result of prior->ops->doubt, else prior->note;
  * NULL if there is nothing. */
 const char *prior_doubt(const Prior *prior);
 
