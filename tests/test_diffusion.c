@@ -154,7 +154,8 @@ static void test_cross_loss(void) {
   free(samples.theta), free(fresh.theta);
 }
 
-/* Checks few samples: a constant coordinate has a scale of 0 up to rounding; few samples train to something finite. */
+/* Checks few samples: a constant coordinate has a scale of 0 up to rounding; few samples train to something
+ * finite. */
 static void test_few_samples(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
