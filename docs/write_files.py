@@ -89,6 +89,15 @@ def general(name):
     return re.sub(r"^(weight|bias|units)_\d+$", r"\1_L", name)
 
 
+def words(variable):
+    """What a variable is and, of one whose values are flags, what these mean."""
+    text = getattr(variable, "long_name", "")
+    if "flag_values" not in variable.ncattrs():
+        return text
+    meanings = ", ".join(f"{value} {meaning}" for value, meaning in zip(variable.flag_values, variable.flag_meanings.split()))
+    return f"{text} ({meanings})"
+
+
 class Described:
     """Variables and attributes of the files of one kind."""
 
@@ -102,10 +111,11 @@ class Described:
                     kind_of = {"S1": "text", "int8": "byte", "int32": "int", "float32": "float", "float64": "double"}.get(str(variable.dtype), str(variable.dtype))
                     if variable.dtype == np.dtype("S1"):
                         kind_of = "text"
-                    row = (", ".join(map(general, dimensions)), kind_of, getattr(variable, "long_name", ""), getattr(variable, "units", "1"))
-                    if general(name) not in ("weight_L", "bias_L"):
-                        assert self.variables.get(name, row) == row, (name, row, self.variables[name])
-                    self.variables.setdefault(general(name), row)
+                    row = (", ".join(map(general, dimensions)), kind_of, words(variable), getattr(variable, "units", "1"))
+                    known = self.variables.get(general(name), row)
+                    if general(name) not in ("weight_L", "bias_L"):  # earlier versions wrote other words
+                        assert (known[:2], known[3]) == (row[:2], row[3]), (name, row, known)
+                    self.variables[general(name)] = row
 
     def table(self, names=None):
         rows = ["| variable | type | |", "|---|---|---|"]
@@ -257,7 +267,7 @@ def page(folder):
 
 
 def saved_part(used):
-    """What is saved in addition to the prior, from the samples of the tests."""
+    """What is saved in addition to the prior, from the samples of the tests, the newest last."""
     described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_{name}.nc" for name in ("1_agents", "1_agents_clicks", "1_posterior", "2_aged")))
     described.attributes -= {"prior", "seconds_fit"}
     own = [name for name in described.variables if name not in ("weight", "mean", "covariance")]
