@@ -79,13 +79,16 @@ static Status verify_check_files(Found *found) {
   return status;
 }
 
-/* Returns whether all columns agree that the record has, that are known, and that repeat. */
+/* Returns whether all columns agree that the record has and that repeat, in the runs where it has numbers. */
 static bool verify_columns_are_same(const TaskResult *kept, const TaskResult *again) {
   for (int c = 0; c < kept->recorded; c++) {
-    const void *before = columns_values(&kept->columns, c), *now = columns_values(&again->columns, c);
+    const char *before = columns_values(&kept->columns, c), *now = columns_values(&again->columns, c);
     const ColumnKind *kind = &column_kinds[c];
-    const bool known = kind->counts || !isnan(*(const double *)before);
-    if (kind->repeats && known && memcmp(before, now, (size_t)kept->runs * COLUMN_BYTES) != 0) return false;
+    if (!kind->repeats) continue;
+    for (int b = 0; b < kept->runs; b++, before += COLUMN_BYTES, now += COLUMN_BYTES) {
+      const bool known = kind->counts || !isnan(*(const double *)before);
+      if (known && memcmp(before, now, COLUMN_BYTES) != 0) return false;
+    }
   }
   return true;
 }

@@ -59,6 +59,18 @@ def write(path, kept):
             file.write(record.header + record.payload)
 
 
+def rewrite(out, change):
+    """Replace the payload of every record by change(payload), with checksums that match it."""
+    for path in files(out):
+        kept = []
+        for each in read(path)[0]:
+            payload, fields = change(each.payload), list(HEADER.unpack(each.header))
+            fields[4], fields[6] = len(payload), hashlib.sha256(payload).hexdigest().encode()
+            head = HEADER.pack(*fields)[:-16]
+            kept.append(each._replace(header=head + hashlib.sha256(head).hexdigest()[:16].encode(), payload=payload))
+        write(path, kept)
+
+
 def record(task, finished, payload=b""):
     """A complete record of a task that succeeded at this time."""
     fields = struct.pack("<8s64sqqqd64s", MARK, b"0" * 64, task, 1, len(payload), finished, hashlib.sha256(payload).hexdigest().encode())
