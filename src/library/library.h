@@ -111,8 +111,8 @@ Status library_posterior_check_arms(const thompson_posterior *self, int sets, in
 /* Checks new observations x[n, d], y[n]; returns STATUS_INPUT with a message if they are refused. With a
  * conjugate likelihood the evidence of each is small enough for that of any number of them to be saved. */
 Status library_posterior_admit(const thompson_posterior *self, int n, const double *x, const double *y);
-/* Adds observations that library_posterior_check has accepted. Returns STATUS_INPUT if a history that forgets
- * cannot represent one of them, and has then added none. */
+/* Adds observations that library_posterior_admit or, from a file, library_posterior_check has accepted.
+ * Returns STATUS_INPUT if a history that forgets cannot represent one of them, and has then added none. */
 Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
 /* Returns STATUS_INPUT with the sentence about an observation that a history which forgets cannot
  * represent. */
@@ -124,7 +124,7 @@ Status library_posterior_grow_history(thompson_posterior *self, int rounds);
 Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
 /* Checks that values of observations x[n, d], y[n] are allowed, whether new or from a file; returns
  * STATUS_INPUT with a message if they are not. */
-Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
+Status library_posterior_check(const thompson_posterior *self, size_t n, const double *x, const double *y);
 
 /* ---- agents */
 

@@ -186,22 +186,22 @@ thompson_status thompson_forget(thompson_posterior *self) {
 
 /* ---- use */
 
-Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y) {
+Status library_posterior_check(const thompson_posterior *self, size_t n, const double *x, const double *y) {
   const LikelihoodOps *likelihood = self->likelihood.ops;
-  TRY(library_check("x", (size_t)n * (size_t)self->d, x));
-  for (int row = 0; row < n; row++)
+  TRY(library_check("x", n * (size_t)self->d, x));
+  for (size_t row = 0; row < n; row++)
     if (!likelihood->admits(y[row]))
       return status_set(STATUS_INPUT,
-                        "y: the reward of observation %d (from 0) is %g; allowed with likelihood %s: %s", row,
-                        y[row], likelihood->name, likelihood->rewards);
-  return library_check("y", (size_t)n, y);
+                        "y: the reward of observation %zu (from 0) is %g; allowed with likelihood %s: %s",
+                        row, y[row], likelihood->name, likelihood->rewards);
+  return library_check("y", n, y);
 }
 
 Status library_posterior_admit(const thompson_posterior *self, int n, const double *x, const double *y) {
   const size_t d = (size_t)self->d;
   const double noise = self->likelihood.noise, most = noise * sqrt(DATASET_MOST);
   if (n < 0) return status_set(STATUS_INPUT, "cannot add %d observations", n);
-  TRY(library_posterior_check(self, n, x, y));
+  TRY(library_posterior_check(self, (size_t)n, x, y));
   for (size_t row = 0; row < (size_t)n && likelihood_is_conjugate(&self->likelihood); row++) {
     size_t i = 0;
     while (i < d && fabs(x[row * d + i]) <= most) i++;

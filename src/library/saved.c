@@ -238,7 +238,7 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
   TRY(thompson_posterior_new(prior, given->sampler, given->likelihood, given->options, given->seed, out));
   thompson_posterior *self = *out;
   TRY(library_check_evidence(self, saved, self->forgets));
-  TRY(library_posterior_check(self, (int)saved->rows, saved->x, saved->y));
+  TRY(library_posterior_check(self, saved->rows, saved->x, saved->y));
   self->lives = (uint32_t)*saved->counts[LIVES];
   TRY(library_posterior_begin_sampler(self, 1));
   if (self->forgets)
@@ -259,7 +259,7 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
                           given->seed, out));
   thompson_agents *self = *out;
   if (saved->count > 0) TRY(library_check_evidence(self->posterior, saved, self->size > 0));
-  TRY(library_posterior_check(self->posterior, (int)saved->rows, saved->x, saved->y));
+  TRY(library_posterior_check(self->posterior, saved->rows, saved->x, saved->y));
   self->posterior->fallbacks = saved->fallbacks;
   if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));
   for (size_t i = 0, row = 0; i < saved->count; i++) {

@@ -178,8 +178,7 @@ THOMPSON_API void thompson_posterior_arguments(const thompson_posterior *posteri
  * complete, so that a crash of the process or the machine leaves either the old file or the new one. */
 THOMPSON_API thompson_status thompson_posterior_save(const thompson_posterior *posterior, const char *path);
 /* Opens a posterior that was saved by this version or an earlier one; *out continues with the same random
- * numbers. Close *prior with thompson_prior_close. A damaged or foreign file is
- * refused. */
+ * numbers. Close *prior with thompson_prior_close. A damaged or foreign file is refused. */
 THOMPSON_API thompson_status thompson_posterior_open(const char *path, thompson_prior **prior,
                                                      thompson_posterior **out);
 /* Computes how surprising the observations are under the prior: the p-value that `thompson sample` prints,
