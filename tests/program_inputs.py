@@ -5,31 +5,15 @@ import struct
 
 import netCDF4
 import numpy as np
-import xarray as xr
 
 import program
+from tiny import STUDY, THETA, TinyTest
 
 X = np.array([[1.5, 0.25], [0.5, -1], [0.75, 2], [-0.5, 1]])
 Y = np.array([1.0, -2.0, 0.5, 3.0])
-THETA = np.random.default_rng(3).normal(size=(40, 2))
-STUDY = """
-name: tiny
-runs: 4
-block: 2
-problem: {arms: 3, rounds: 4}
-policies: %s
-"""
 
 
-class Inputs(program.ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.theta = self.path("theta.csv")
-        np.savetxt(self.theta, THETA, delimiter=",")
-        self.prior = self.path("prior.nc")
-        xr.Dataset({"weight": ("component", [1.0]), "mean": (("component", "dim"), [[0.0, 0.0]]),
-                    "covariance": (("component", "dim", "dim2"), [np.eye(2)])}, attrs={"prior": "gaussian"}).to_netcdf(self.prior)
-
+class Inputs(TinyTest):
     def variable(self, kind, values, attributes):
         """A history whose y has these values and attributes; the file's name."""
         path = self.path("history.nc")
@@ -43,13 +27,6 @@ class Inputs(program.ProgramTest):
             y.setncatts({name: value for name, value in attributes.items() if name != "_FillValue"})
             y[:] = np.asarray(values, kind)
         return path
-
-    def sample(self, data, **options):
-        words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        return ["sample", "--prior", self.prior, "--data", data, "--sampler", "ts", "-n", "50", "-o", self.path("draws.nc"), *words]
-
-    def train(self, theta, *options):
-        return ["train", "--theta", theta, "--family", "gaussian", "-o", self.path("trained.nc"), *options]
 
     def test_missing_values(self):
         """A value that xarray or netCDF4-python would mask is never taken for a number, whatever its type."""
