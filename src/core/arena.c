@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Precedes each array; its size is the alignment, so that the array is aligned too. */

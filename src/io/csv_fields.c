@@ -4,7 +4,6 @@
 #include "io/input.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -5,7 +5,6 @@
 #include "library/library.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SAVED_FORMAT = 2, UNAGED_FORMAT = 1 /* of files without `share` */ };
