@@ -74,7 +74,9 @@ static void test_picked(void) {
       const int arms = ARMS[set];
       Rule rule = make_rule(&memory, &belief, RULE_SETS[r], RULES[r]);
       make_arms((uint32_t)set, arms, features);
-      rule_probabilities(&rule, &belief.history, 7, 0, arms, features, p, fallbacks);
+      rule_probabilities(
+          &rule, &(RuleChoice){.history = &belief.history, .round = 7, .arms = arms, .features = features}, p,
+          fallbacks);
       for (uint32_t round = 0; round < ROUNDS; round++) {
         rule_pick(&rule, round, RUNS, arms, p, arm);
         for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
@@ -106,9 +108,13 @@ static void test_taken(void) {
       const int arms = ARMS[set];
       Rule rule = make_rule(&memory, &belief, f + 1, sets[f]);
       make_arms((uint32_t)set, arms, features);
-      rule_probabilities(&rule, &belief.history, 0, 0, arms, features, p, fallbacks);
+      rule_probabilities(&rule, &(RuleChoice){.history = &belief.history, .arms = arms, .features = features},
+                         p, fallbacks);
       for (uint32_t round = 1; round <= ROUNDS; round++) {
-        rule_choose(&rule, &belief.history, round, 0, arms, features, arm, fallbacks);
+        rule_choose(
+            &rule,
+            &(RuleChoice){.history = &belief.history, .round = round, .arms = arms, .features = features},
+            arm, fallbacks);
         rule_explore(&rule, round, RUNS, arms, arm);
         for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
       }
@@ -142,7 +148,9 @@ static void test_pair(void) {
   int64_t fallbacks[RUNS] = {0};
   Rule rule = make_rule(&memory, &belief, 0, NULL);
   make_arms(0, 2, features);
-  rule_probabilities(&rule, &belief.history, 1, 0, 2, features, p, fallbacks);
+  rule_probabilities(&rule,
+                     &(RuleChoice){.history = &belief.history, .round = 1, .arms = 2, .features = features},
+                     p, fallbacks);
   for (int b = 0; b < RUNS; b++) {
     double x[D];
     for (int i = 0; i < D; i++) x[i] = features[i * RUNS + b] - features[(D + i) * RUNS + b];
@@ -151,7 +159,9 @@ static void test_pair(void) {
     CHECK_NEAR(p[2 * b] + p[2 * b + 1], 1, 1e-15);
   }
   memcpy(features + D * RUNS, features, D * RUNS * sizeof *features);
-  rule_probabilities(&rule, &belief.history, 1, 0, 2, features, p, fallbacks);
+  rule_probabilities(&rule,
+                     &(RuleChoice){.history = &belief.history, .round = 1, .arms = 2, .features = features},
+                     p, fallbacks);
   for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 0.5 && p[2 * b + 1] == 0.5);
 }
 
@@ -178,14 +188,18 @@ static void test_ties(void) {
       make_arms((uint32_t)set, 2, own);
       for (int k = 0; k < arms; k++)
         memcpy(features + k * D * RUNS, own + copies[set][k] * D * RUNS, D * RUNS * sizeof *own);
-      rule_probabilities(&rule, &belief.history, 0, 0, arms, features, p, fallbacks);
+      rule_probabilities(&rule, &(RuleChoice){.history = &belief.history, .arms = arms, .features = features},
+                         p, fallbacks);
       for (int i = 0; i < RUNS * arms; i++)
         for (int j = i - i % arms; j < i; j++)
           if (copies[set][i % arms] == copies[set][j % arms]) CU_ASSERT_EQUAL(p[i], p[j]);
       for (uint32_t round = 1; round <= ROUNDS / 5; round++) {
         rule_pick(&rule, round, RUNS, arms, p, arm);
         for (int b = 0; b < RUNS; b++) picked[b * arms + arm[b]]++;
-        rule_choose(&rule, &belief.history, round, 0, arms, features, arm, fallbacks);
+        rule_choose(
+            &rule,
+            &(RuleChoice){.history = &belief.history, .round = round, .arms = arms, .features = features},
+            arm, fallbacks);
         rule_explore(&rule, round, RUNS, arms, arm);
         for (int b = 0; b < RUNS; b++) taken[b * arms + arm[b]]++;
       }
@@ -202,52 +216,62 @@ static void test_ties(void) {
 
 /* Checks arms that each have a posterior without data: the same probability for all under `greedy` and
  * `bayes_ucb`, and each is taken. */
-static void test_apart_without_data(void) {
+static void test_per_arm_without_data(void) {
   SCRATCH_ARENA(memory);
-  enum { ARMS_APART = 5 };
+  enum { ARMS_ALONE = 5 };
   static const char *const rules[] = {"rule=greedy", "rule=bayes_ucb"};
   Belief belief;
-  make_belief(&memory, 1, RUNS * ARMS_APART, &belief);
-  belief.history = fixture_history(&memory, D, RUNS * ARMS_APART, 0, 0, &belief.likelihood);
-  double context[D * RUNS * ARMS_APART], p[RUNS * ARMS_APART];
-  int64_t fallbacks[RUNS * ARMS_APART] = {0};
-  for (int i = 0; i < D * RUNS * ARMS_APART; i++) context[i] = 0.3 + i / (RUNS * ARMS_APART);
+  make_belief(&memory, 1, RUNS * ARMS_ALONE, &belief);
+  belief.history = fixture_history(&memory, D, RUNS * ARMS_ALONE, 0, 0, &belief.likelihood);
+  double context[D * RUNS * ARMS_ALONE], p[RUNS * ARMS_ALONE];
+  int64_t fallbacks[RUNS * ARMS_ALONE] = {0};
+  for (int i = 0; i < D * RUNS * ARMS_ALONE; i++) context[i] = 0.3 + i / (RUNS * ARMS_ALONE);
   for (int r = 0; r < 2; r++) {
     Rule rule = make_rule(&memory, &belief, 1, &rules[r]);
-    double count[ARMS_APART] = {0};
+    double count[ARMS_ALONE] = {0};
     int arm[RUNS], degrees;
-    rule.apart = true;
-    rule_probabilities(&rule, &belief.history, 1, 0, ARMS_APART, context, p, fallbacks);
-    for (int i = 0; i < RUNS * ARMS_APART; i++) CU_ASSERT_EQUAL(p[i], 1.0 / ARMS_APART);
+    rule.per_arm = true;
+    rule_probabilities(
+        &rule, &(RuleChoice){.history = &belief.history, .round = 1, .arms = ARMS_ALONE, .features = context},
+        p, fallbacks);
+    for (int i = 0; i < RUNS * ARMS_ALONE; i++) CU_ASSERT_EQUAL(p[i], 1.0 / ARMS_ALONE);
     for (uint32_t round = 1; round <= 1000; round++) {
-      rule_choose(&rule, &belief.history, round, 0, ARMS_APART, context, arm, fallbacks);
+      rule_choose(
+          &rule,
+          &(RuleChoice){.history = &belief.history, .round = round, .arms = ARMS_ALONE, .features = context},
+          arm, fallbacks);
       for (int b = 0; b < RUNS; b++) count[arm[b]]++;
     }
-    CU_ASSERT(chi_squared(ARMS_APART, p, count, 1000 * RUNS, &degrees) < most_chi_squared(degrees));
+    CU_ASSERT(chi_squared(ARMS_ALONE, p, count, 1000 * RUNS, &degrees) < most_chi_squared(degrees));
   }
 }
 
 /* Checks a posterior for each of two arms: the difference of two independent Gaussians, within five standard
  * errors of 20 000 draws; a rule that draws nothing is certain of the larger mean. */
-static void test_apart(void) {
+static void test_per_arm(void) {
   SCRATCH_ARENA(memory);
-  enum { ARMS_APART = 2, DRAWS = 20000 };
+  enum { ARMS_ALONE = 2, DRAWS = 20000 };
   static const char *const draws[] = {"propensity_draws=20000"}, *const greedy[] = {"rule=greedy"};
   Belief belief;
-  make_belief(&memory, 1, RUNS * ARMS_APART, &belief);
-  double context[D * RUNS * ARMS_APART], p[RUNS * ARMS_APART], sure[RUNS * ARMS_APART];
-  int64_t fallbacks[RUNS * ARMS_APART] = {0};
+  make_belief(&memory, 1, RUNS * ARMS_ALONE, &belief);
+  double context[D * RUNS * ARMS_ALONE], p[RUNS * ARMS_ALONE], sure[RUNS * ARMS_ALONE];
+  int64_t fallbacks[RUNS * ARMS_ALONE] = {0};
   Rng rng = fixture_rng(0, 4002);
-  rng_normal(&rng, D * RUNS * ARMS_APART, context);
+  rng_normal(&rng, D * RUNS * ARMS_ALONE, context);
   Rule rule = make_rule(&memory, &belief, 1, draws), certain = make_rule(&memory, &belief, 1, greedy);
-  rule.apart = certain.apart = true;
-  rule_probabilities(&rule, &belief.history, 1, 0, ARMS_APART, context, p, fallbacks);
-  rule_probabilities(&certain, &belief.history, 1, 0, ARMS_APART, context, sure, fallbacks);
+  rule.per_arm = certain.per_arm = true;
+  rule_probabilities(
+      &rule, &(RuleChoice){.history = &belief.history, .round = 1, .arms = ARMS_ALONE, .features = context},
+      p, fallbacks);
+  rule_probabilities(
+      &certain,
+      &(RuleChoice){.history = &belief.history, .round = 1, .arms = ARMS_ALONE, .features = context}, sure,
+      fallbacks);
   for (uint32_t b = 0; b < RUNS; b++) {
-    double mean[ARMS_APART], variance[ARMS_APART], x[D];
-    for (uint32_t k = 0; k < ARMS_APART; k++) {
-      for (int i = 0; i < D; i++) x[i] = context[i * RUNS * ARMS_APART + (int)(b * ARMS_APART + k)];
-      project(&belief, b * ARMS_APART + k, x, &mean[k], &variance[k]);
+    double mean[ARMS_ALONE], variance[ARMS_ALONE], x[D];
+    for (uint32_t k = 0; k < ARMS_ALONE; k++) {
+      for (int i = 0; i < D; i++) x[i] = context[i * RUNS * ARMS_ALONE + (int)(b * ARMS_ALONE + k)];
+      project(&belief, b * ARMS_ALONE + k, x, &mean[k], &variance[k]);
     }
     const double first = above_zero(mean[0] - mean[1], variance[0] + variance[1]);
     CHECK_NEAR(p[2 * b], first, 5 * sqrt(0.25 / DRAWS));
@@ -268,9 +292,9 @@ int main(void) {
   CU_TestInfo tests[] = {{"arms are picked by their probabilities", test_picked},
                          {"the rule takes arms by these probabilities", test_taken},
                          {"two arms under one Gaussian", test_pair},
-                         {"a posterior for each arm", test_apart},
+                         {"a posterior for each arm", test_per_arm},
                          {"arms that are the same", test_ties},
-                         {"a posterior without data for each arm", test_apart_without_data},
+                         {"a posterior without data for each arm", test_per_arm_without_data},
                          {"what is refused", test_refused},
                          CU_TEST_INFO_NULL};
   return harness_run("propensity", tests);

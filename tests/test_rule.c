@@ -50,17 +50,21 @@ static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior
   Rule rule = make_rule(&memory, method, prior, likelihood, horizon, 1, sets);
   CU_ASSERT_PTR_EQUAL(rule.ops, ops);
   make_arms(MOST_ARMS, features);
-  rule_choose(&rule, &history, 1, 0, MOST_ARMS, features, arm, fallbacks);
+  rule_choose(&rule, &(RuleChoice){.history = &history, .round = 1, .arms = MOST_ARMS, .features = features},
+              arm, fallbacks);
   for (int run = 0; run < RUNS; run++)
     for (int k = 0; k < MOST_ARMS; k++)
       CU_ASSERT(score(features, theta, arm[run], run) >= score(features, theta, k, run) - 0.01);
   for (int k = 0; k < MOST_ARMS; k++) memcpy(same + k * D * RUNS, features, D * RUNS * sizeof *same);
   for (uint32_t round = 1; round <= 5; round++) {
-    rule_choose(&rule, &history, round, 0, MOST_ARMS, same, arm, fallbacks);
+    rule_choose(&rule,
+                &(RuleChoice){.history = &history, .round = round, .arms = MOST_ARMS, .features = same}, arm,
+                fallbacks);
     for (int run = 0; run < RUNS; run++) others += arm[run] > 0;
   }
   CU_ASSERT(others > 5); /* of 15; the chance of fewer is 1e-14 */
-  rule_choose(&rule, &history, 1, 0, 1, features, arm, fallbacks);
+  rule_choose(&rule, &(RuleChoice){.history = &history, .round = 1, .arms = 1, .features = features}, arm,
+              fallbacks);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
 }
 
@@ -103,7 +107,11 @@ static void check_index(const Prior *prior, const Likelihood *likelihood, int ho
   History history = fixture_history(&memory, D, RUNS, 0, N, likelihood);
   Rule rule = make_rule(&memory, sampler_find("mixts"), prior, likelihood, horizon, set_count, sets);
   make_arms(MOST_ARMS, features);
-  rule_choose(&rule, &history, 1, choices, MOST_ARMS, features, arm, fallbacks);
+  rule_choose(
+      &rule,
+      &(RuleChoice){
+          .history = &history, .round = 1, .choices = choices, .arms = MOST_ARMS, .features = features},
+      arm, fallbacks);
   for (int run = 0; run < RUNS; run++) {
     const FixtureData data = fixture_data(D, N, likelihood->noise, (uint32_t)run);
     const FixturePosterior exact = fixture_posterior(prior->mixture, &data);

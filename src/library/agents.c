@@ -148,7 +148,8 @@ static Status agents_end_chunk(thompson_agents *self, int length, const int *ids
       History history;
       TRY(agents_load_chunk(self, 1, &ids[n], &history));
       TRY(spread_hidden(&self->posterior->rule.sampler, &history, &spread));
-      agent->judged = agent->observations, agent->lost = spread.lost;
+      agent->judged = agent->observations;
+      agent->lost = spread.lost;
     }
     self->posterior->fallbacks += agent->lost;
   }
@@ -275,26 +276,30 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
   const double *arms = call->arms + (size_t)at * call->stride;
   for (size_t e = 0; e < entries; e++)
     for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * call->stride + e];
-  rule->runs = self->run, rule->rounds = self->round;
+  rule->runs = self->run;
+  rule->rounds = self->round;
+  const RuleChoice choice = {
+      .history = &history, .choices = choices, .arms = call->k, .features = self->features};
   if (p) {
     if (!call->propensity) p += (size_t)at * (size_t)call->k;
-    rule_probabilities(rule, &history, 0, choices, call->k, self->features, p, self->fallbacks);
+    rule_probabilities(rule, &choice, p, self->fallbacks);
     if (!arm) return STATUS_OK;
     rule_pick(rule, 0, length, call->k, p, arm);
     for (int n = 0; n < length; n++) call->propensity[at + n] = p[n * call->k + arm[n]];
   } else {
-    rule_choose(rule, &history, 0, choices, call->k, self->features, arm, self->fallbacks);
+    rule_choose(rule, &choice, arm, self->fallbacks);
     rule_explore(rule, 0, length, call->k, arm);
   }
   for (int n = 0; n < length; n++) self->agent[ids[n]].choices += self->agent[ids[n]].choices < INT_MAX;
   return agents_end_chunk(self, length, ids);
 }
 
-static Status library_agents_choose(thompson_agents *self, int m, const int *ids, int apart, Choice *call) {
+static Status library_agents_choose(thompson_agents *self, int m, const int *ids, int own_arms,
+                                    Choice *call) {
   const size_t entries = (size_t)(call->k > 0 ? call->k : 0) * (size_t)self->posterior->d;
-  call->stride = apart ? entries : 0;
+  call->stride = own_arms ? entries : 0;
   TRY(agents_check_ids(self, m, ids));
-  TRY(library_posterior_check_arms(self->posterior, apart ? m : 1, call->k, call->arms));
+  TRY(library_posterior_check_arms(self->posterior, own_arms ? m : 1, call->k, call->arms));
   if (!call->arm || call->propensity) TRY(library_posterior_begin_propensity(self->posterior));
   TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
   self->probability = self->features + AGENTS_CHUNK * entries;
@@ -306,20 +311,20 @@ static Status library_agents_choose(thompson_agents *self, int m, const int *ids
 }
 
 thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
-                                       const double *arms, int apart, int *arm) {
-  return library_agents_choose(self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm});
+                                       const double *arms, int own_arms, int *arm) {
+  return library_agents_choose(self, m, ids, own_arms, &(Choice){.k = k, .arms = arms, .arm = arm});
 }
 
 thompson_status thompson_agents_choose_propensity(thompson_agents *self, int m, const int *ids, int k,
-                                                  const double *arms, int apart, int *arm,
+                                                  const double *arms, int own_arms, int *arm,
                                                   double *propensity) {
-  return library_agents_choose(self, m, ids, apart,
+  return library_agents_choose(self, m, ids, own_arms,
                                &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
 }
 
 thompson_status thompson_agents_probabilities(thompson_agents *self, int m, const int *ids, int k,
-                                              const double *arms, int apart, double *probability) {
-  return library_agents_choose(self, m, ids, apart,
+                                              const double *arms, int own_arms, double *probability) {
+  return library_agents_choose(self, m, ids, own_arms,
                                &(Choice){.k = k, .arms = arms, .probability = probability});
 }
 

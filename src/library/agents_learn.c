@@ -29,8 +29,11 @@ static Status agents_gather_logs(Arena *scratch, const thompson_agents *self, Lo
     const Agent *agent = &self->agent[id];
     const int task = logs->tasks;
     if (agent->observations == 0) continue;
-    if (self->size > 0) TRY(agents_log_evidence(self, id, entry, logs));
-    for (int l = 0; l < agent->observations && self->size == 0; l++) {
+    if (self->size > 0) {
+      TRY(agents_log_evidence(self, id, entry, logs));
+      continue;
+    }
+    for (int l = 0; l < agent->observations; l++) {
       const double *row = agent->rows + (size_t)l * (d + 1);
       TRY(logs_add(logs, task, row, row[d]));
     }

@@ -154,7 +154,9 @@ thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson
     memcpy(self->share, from->share, rounds * sizeof *self->share);
   }
   history_gather(&from->history, (int[]){0}, &self->history);
-  self->round = from->round, self->lives = from->lives, self->choices = from->choices;
+  self->round = from->round;
+  self->lives = from->lives;
+  self->choices = from->choices;
   self->fallbacks = from->fallbacks;
   /* The state of a sampler follows from the observations. */
   TRY(library_posterior_begin_sampler(self, from->rule.sampler.setup.draws));
@@ -202,7 +204,8 @@ Status library_posterior_admit(const thompson_posterior *self, int n, const doub
   const double noise = self->likelihood.noise, most = noise * sqrt(DATASET_MOST);
   if (n < 0) return status_set(STATUS_INPUT, "cannot add %d observations", n);
   TRY(library_posterior_check(self, (size_t)n, x, y));
-  for (size_t row = 0; row < (size_t)n && likelihood_is_conjugate(&self->likelihood); row++) {
+  if (!likelihood_is_conjugate(&self->likelihood)) return STATUS_OK;
+  for (size_t row = 0; row < (size_t)n; row++) {
     size_t i = 0;
     while (i < d && fabs(x[row * d + i]) <= most) i++;
     if (i == d && fabs(y[row]) <= most) continue;
@@ -278,7 +281,8 @@ thompson_status thompson_age(thompson_posterior *self, int rounds) {
   TRY(library_posterior_age_factor(self, rounds, &factor));
   const size_t n = (size_t)thompson_observation_count(self), d = (size_t)self->d;
   for (size_t k = 0; k < n * d; k++) self->x[k] *= sqrt(factor);
-  for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor), self->share[k] *= factor;
+  for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor);
+  for (size_t k = 0; k < n; k++) self->share[k] *= factor;
   history_discount(&self->history, factor);
   self->judged = -1;
   return THOMPSON_OK;
@@ -303,7 +307,8 @@ static Status library_judge_draws(thompson_posterior *self, int m) {
   char sentence[256];
   if (self->judged != self->history.rounds) {
     TRY(spread_hidden(&self->rule.sampler, &self->history, &spread));
-    self->judged = self->history.rounds, self->lost = spread.lost;
+    self->judged = self->history.rounds;
+    self->lost = spread.lost;
   }
   bool wrong = self->lost;
   if (!wrong && m > 1) {
@@ -333,13 +338,21 @@ Status library_posterior_check_arms(const thompson_posterior *self, int sets, in
 
 /* Counts a choice that has been made, and judges its draw. */
 static Status library_count_choice(thompson_posterior *self) {
-  self->round++, self->choices += self->choices < INT_MAX;
+  self->round++;
+  if (self->choices < INT_MAX) self->choices++;
   return library_judge_draws(self, 1);
+}
+
+/* Returns the choice from arms[k, d] that comes next. */
+static RuleChoice library_next_choice(const thompson_posterior *self, int k, const double *arms) {
+  return (RuleChoice){
+      .history = &self->history, .round = self->round, .choices = self->choices, .arms = k, .features = arms};
 }
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
   TRY(library_posterior_check_arms(self, 1, k, arms));
-  rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, &self->fallbacks);
+  const RuleChoice choice = library_next_choice(self, k, arms);
+  rule_choose(&self->rule, &choice, arm, &self->fallbacks);
   rule_explore(&self->rule, self->round, 1, k, arm);
   return library_count_choice(self);
 }
@@ -348,8 +361,8 @@ static Status library_choice_probabilities(thompson_posterior *self, int k, cons
                                            double *probability, int64_t *fallbacks) {
   TRY(library_posterior_check_arms(self, 1, k, arms));
   TRY(library_posterior_begin_propensity(self));
-  rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, arms, probability,
-                     fallbacks);
+  const RuleChoice choice = library_next_choice(self, k, arms);
+  rule_probabilities(&self->rule, &choice, probability, fallbacks);
   return STATUS_OK;
 }
 

@@ -108,17 +108,19 @@ thompson_status thompson_agents_save(const thompson_agents *self, const char *pa
   for (int i = 0; i < COUNTS; i++) ALLOCATE(&memory, saved.counts[i], saved.count);
   for (int i = 0; i < self->count; i++) {
     const Agent *agent = &self->agent[i];
-    saved.counts[OBSERVATIONS][i] = agent->observations, saved.counts[CHOICES][i] = agent->choices;
+    saved.counts[OBSERVATIONS][i] = agent->observations;
+    saved.counts[CHOICES][i] = agent->choices;
     saved.counts[ROUND][i] = agent->round;
     saved.rows += saved.size > 0 ? 0 : (size_t)agent->observations;
   }
   TRY(library_allocate_rows(&memory, &saved, (int)d));
-  for (size_t i = 0, row = 0; i < saved.count && saved.size == 0; i++)
-    for (int l = 0; l < self->agent[i].observations; l++, row++) {
-      const double *from = self->agent[i].rows + (size_t)l * (d + 1);
-      memcpy(saved.x + row * d, from, d * sizeof *from);
-      saved.y[row] = from[d];
-    }
+  if (saved.size == 0)
+    for (size_t i = 0, row = 0; i < saved.count; i++)
+      for (int l = 0; l < self->agent[i].observations; l++, row++) {
+        const double *from = self->agent[i].rows + (size_t)l * (d + 1);
+        memcpy(saved.x + row * d, from, d * sizeof *from);
+        saved.y[row] = from[d];
+      }
   saved.prior = self->posterior->prior;
   return library_write(path, library_put_saved, &saved);
 }
@@ -223,7 +225,8 @@ static Status library_check_evidence(const thompson_posterior *self, const Saved
   const History *history = &self->history;
   if (saved->size != (fixed ? history_state(history) : 0))
     return status_set(STATUS_INPUT, "its evidence does not match its likelihood and its options");
-  for (size_t i = 0; i < saved->count && fixed; i++)
+  if (!fixed) return STATUS_OK;
+  for (size_t i = 0; i < saved->count; i++)
     if (!history_accepts(history, saved->evidence + i * saved->size))
       return status_set(STATUS_INPUT, "the evidence of agent %zu (from 0) is out of range", i);
   return STATUS_OK;
@@ -245,7 +248,8 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
   else
     TRY(library_posterior_observe(self, (int)saved->rows, saved->x, saved->y));
   if (saved->share && !self->forgets) memcpy(self->share, saved->share, saved->rows * sizeof *self->share);
-  self->round = (uint32_t)*saved->counts[ROUND], self->choices = (int)*saved->counts[CHOICES];
+  self->round = (uint32_t)*saved->counts[ROUND];
+  self->choices = (int)*saved->counts[CHOICES];
   self->fallbacks = saved->fallbacks;
   return STATUS_OK;
 }
@@ -263,10 +267,17 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
   if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));
   for (size_t i = 0, row = 0; i < saved->count; i++) {
     Agent *agent = &self->agent[i];
-    agent->choices = (int)saved->counts[CHOICES][i], agent->round = (uint32_t)saved->counts[ROUND][i];
-    if (saved->size > 0) agent->observations = (int)saved->counts[OBSERVATIONS][i];
-    for (; saved->size == 0 && agent->observations < saved->counts[OBSERVATIONS][i]; row++)
+    const int64_t observations = saved->counts[OBSERVATIONS][i];
+    agent->choices = (int)saved->counts[CHOICES][i];
+    agent->round = (uint32_t)saved->counts[ROUND][i];
+    if (saved->size > 0) {
+      agent->observations = (int)observations;
+      continue;
+    }
+    while (agent->observations < observations) {
       TRY(agents_add_row(self, agent, saved->x + row * d, saved->y[row]));
+      row++;
+    }
   }
   return STATUS_OK;
 }

@@ -204,17 +204,18 @@ THOMPSON_API thompson_status thompson_agents_new(const thompson_prior *prior, in
 /* Adds one observation to each agent: features x[m, d], rewards y[m]. */
 THOMPSON_API thompson_status thompson_agents_observe(thompson_agents *agents, int m, const int *ids,
                                                      const double *x, const double *y);
-/* Chooses arm[m] as thompson_choose does: among arms[k, d] or, if `apart` is not 0, among arms[m, k, d]. */
+/* Chooses arm[m] as thompson_choose does: among arms[k, d] or, if `own_arms` is not 0, among arms[m, k, d].
+ */
 THOMPSON_API thompson_status thompson_agents_choose(thompson_agents *agents, int m, const int *ids, int k,
-                                                    const double *arms, int apart, int *arm);
+                                                    const double *arms, int own_arms, int *arm);
 /* Writes probability[m, k] as thompson_probabilities does; thompson_agents_choose_propensity picks arm[m]
  * with these probabilities, and writes that of each to propensity[m]. */
 THOMPSON_API thompson_status thompson_agents_probabilities(thompson_agents *agents, int m, const int *ids,
-                                                           int k, const double *arms, int apart,
+                                                           int k, const double *arms, int own_arms,
                                                            double *probability);
 THOMPSON_API thompson_status thompson_agents_choose_propensity(thompson_agents *agents, int m, const int *ids,
-                                                               int k, const double *arms, int apart, int *arm,
-                                                               double *propensity);
+                                                               int k, const double *arms, int own_arms,
+                                                               int *arm, double *propensity);
 /* Makes `draws` draws per agent: theta[m, draws, d]. */
 THOMPSON_API thompson_status thompson_agents_draw(thompson_agents *agents, int m, const int *ids, int draws,
                                                   double *theta);

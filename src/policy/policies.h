@@ -7,8 +7,9 @@
 
 /* Any sampler with any rule (sampling.c); the sampler gives name and options. */
 extern const PolicyOps policy_sampling;
-/* Returns whether each arm has its own posterior; `apart`: each arm of the world has its own theta*. */
-bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool apart);
+/* Returns whether each arm has its own posterior; `world_per_arm`: each arm of the world has its own theta*.
+ */
+bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool world_per_arm);
 
 /* An option of the policies whose belief follows from the history alone. */
 #define POLICY_DISCOUNT_KEY                                                                                  \

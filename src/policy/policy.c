@@ -19,12 +19,17 @@ bool policy_method(int index, PolicyMethod *out) {
   while (sampler_method(samplers)) samplers++;
   if (index <= samplers) {
     const SamplerOps *sampler = index < samplers ? sampler_method(index) : &sampler_auto;
-    *out = (PolicyMethod){sampler->name,          sampler->summary, sampler->reference,
-                          sampler->default_prior, sampler,          NULL};
+    *out = (PolicyMethod){.name = sampler->name,
+                          .summary = sampler->summary,
+                          .reference = sampler->reference,
+                          .default_prior = sampler->default_prior,
+                          .sampler = sampler};
     return true;
   }
   const PolicyOps *ops = registry[index - samplers - 1];
-  if (ops) *out = (PolicyMethod){ops->name, ops->summary, ops->reference, NULL, NULL, ops};
+  if (ops)
+    *out =
+        (PolicyMethod){.name = ops->name, .summary = ops->summary, .reference = ops->reference, .ops = ops};
   return ops != NULL;
 }
 
@@ -86,9 +91,9 @@ const ConfigKey *policy_keys(const char *name) {
   return NULL;
 }
 
-bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool apart) {
-  return method->sampler &&
-         (config_is(options, "posterior", "per_arm") || (apart && config_is(options, "posterior", "auto")));
+bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool world_per_arm) {
+  return method->sampler && (config_is(options, "posterior", "per_arm") ||
+                             (world_per_arm && config_is(options, "posterior", "auto")));
 }
 
 static bool policy_has_network(const PolicyMethod *method, const Config *options) {
@@ -186,7 +191,7 @@ double policy_weigh_cost(const PolicyWork *work) {
   if (!work->method.sampler || rule_of(work->sampler.options)->moments) return policy_cost(work);
   const double draws = (double)config_int(work->sampler.options, "propensity_draws");
   drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
-  const double arms = work->apart ? 1 : work->arms;
+  const double arms = work->world_per_arm ? 1 : work->arms;
   return draws / drawn.sampler.draws * policy_cost(&drawn) + draws * arms * (45 + 4 * work->sampler.d);
 }
 
@@ -243,7 +248,7 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
                                   .weights = network ? likelihood_parameters(&likelihood, problem->d) : 0,
                                   .options = options},
                       .arms = problem->arms,
-                      .apart = problem->per_arm,
+                      .world_per_arm = problem->per_arm,
                       .resampled = problem->resample_arms,
                       .rows_are_arms = policy_history_is_by_arm(method, problem)};
 }

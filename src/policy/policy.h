@@ -36,7 +36,7 @@ typedef struct {
   PolicyMethod method;
   SamplerWork sampler;
   double arms; /* K */
-  bool apart; /* each arm of the world has its own theta* */
+  bool world_per_arm; /* each arm of the world has its own theta* */
   bool resampled; /* the arms are drawn again in each round */
   bool rows_are_arms; /* one row per arm, if the likelihood is not conjugate (policy_history) */
   bool learns; /* the prior is learned during the study */

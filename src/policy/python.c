@@ -77,7 +77,9 @@ static bool python_policy_transfer(Child *child, bool sends, void *bytes, size_t
                                 : recv(child->socket, rest, size, 0);
     const bool again = moved < 0 ? errno == EINTR || (sends && errno == EAGAIN) : moved > 0 || sends;
     if (!again) return false;
-    if (moved > 0) rest += moved, size -= (size_t)moved;
+    if (moved <= 0) continue;
+    rest += moved;
+    size -= (size_t)moved;
   }
   return true;
 }
@@ -88,8 +90,9 @@ static bool python_policy_transfer(Child *child, bool sends, void *bytes, size_t
 static void python_policy_end_worker(Child *child, size_t size, char *how) {
   enum { TRIES = 100, NAP = 10 * 1000 * 1000 /* nanoseconds */ };
   int status = 0;
+  const int tries = child->process > 0 && size > 0 && !child->given_up ? TRIES : 0;
   bool ended = false;
-  for (int i = 0; i < TRIES && child->process > 0 && size > 0 && !child->given_up && !ended; i++) {
+  for (int i = 0; i < tries && !ended; i++) {
     ended = waitpid(child->process, &status, WNOHANG) == child->process;
     if (!ended) nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
   }
@@ -98,7 +101,8 @@ static void python_policy_end_worker(Child *child, size_t size, char *how) {
     while (waitpid(child->process, NULL, 0) < 0 && errno == EINTR) continue;
   }
   if (child->socket >= 0) close(child->socket);
-  child->process = 0, child->socket = -1;
+  child->process = 0;
+  child->socket = -1;
   if (size == 0) return;
   if (!ended)
     snprintf(how, size, "closed its connection");
@@ -168,7 +172,8 @@ static Status python_policy_start_worker(const Config *options, Tick tick, Child
              *callable = config_text(options, "callable");
   char sentence[SENTENCE];
   bool found = false;
-  for (int i = 0; i < (named ? 1 : 2) && !found && !child->given_up; i++) {
+  for (int i = 0; i < (named ? 1 : 2); i++) {
+    if (found || child->given_up) break;
     const char *const arguments[] = {named ? named : usual[i], "-c", python_worker, module, callable, NULL};
     TRY(python_policy_start_process(arguments, tick, child));
     found = python_policy_receive_answer(child, 0, NULL, sentence);

@@ -29,11 +29,10 @@ Status policy_network_arms_create(Arena *memory, const NetworkShape *shape, int 
   return STATUS_OK;
 }
 
-/* Copies row[runs] of runs first .. first + count - 1 to to[count], whose entries are `apart` from each
- * other. */
-static inline void policy_network_copy_runs(const double *row, size_t first, size_t count, size_t apart,
+/* Copies row[runs] of runs first .. first + count - 1 to to[count], whose entries are `stride` apart. */
+static inline void policy_network_copy_runs(const double *row, size_t first, size_t count, size_t stride,
                                             float *to) {
-  for (size_t r = 0; r < count; r++) to[r * apart] = (float)row[first + r];
+  for (size_t r = 0; r < count; r++) to[r * stride] = (float)row[first + r];
 }
 
 void policy_network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm) {
@@ -75,14 +74,14 @@ static Status sampling_policy_create(Policy *self) {
   const PolicySetup *setup = &self->setup;
   const Problem *problem = setup->problem;
   const SamplerOps *method = self->method.sampler;
-  const bool apart = policy_is_per_arm(&self->method, setup->options, problem->per_arm);
-  const int64_t arms = apart ? problem->arms : 1, lanes = arms * setup->runs;
+  const bool per_arm = policy_is_per_arm(&self->method, setup->options, problem->per_arm);
+  const int64_t arms = per_arm ? problem->arms : 1, lanes = arms * setup->runs;
   const SamplerSetup few = policy_sampler_setup(setup);
   SamplerSetup all = few;
   Sampling *state;
   ALLOCATE(memory, state, 1);
   self->state = state;
-  if (apart && (lanes > INT32_MAX || ((int64_t)setup->first_run + setup->runs) * arms > UINT32_MAX))
+  if (per_arm && (lanes > INT32_MAX || ((int64_t)setup->first_run + setup->runs) * arms > UINT32_MAX))
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs a random stream for each arm of each run, and %lld arms in "
                       "run %lld are too many",
@@ -90,10 +89,10 @@ static Status sampling_policy_create(Policy *self) {
   all.runs = (int)lanes;
   all.first_run *= (uint32_t)arms;
   TRY(rule_create(memory, method, &all, problem->rounds, setup->weighs, &state->rule));
-  state->rule.apart = apart;
+  state->rule.per_arm = per_arm;
   if (likelihood_has_network(setup->likelihood))
     TRY(policy_network_arms_create(memory, &setup->likelihood->network, problem->arms, &state->network));
-  if (!apart) {
+  if (!per_arm) {
     if (!state->rule.ops->moments) self->sampler = &state->rule.sampler, self->theta = state->rule.theta;
     return STATUS_OK;
   }
@@ -128,21 +127,25 @@ static Status sampling_policy_choose(Policy *self, const World *world, const His
                                      double *probability, int *arm, int64_t *fallbacks) {
   Sampling *state = self->state;
   Rule *rule = &state->rule;
-  const int arms = world->problem->arms, choices = (int)world->round - 1;
-  const double *features = rule->apart ? state->context : world->features;
-  int64_t *own = rule->apart ? state->fallbacks : fallbacks;
-  if (rule->apart) sampling_copy_contexts(state, world);
+  const int arms = world->problem->arms;
+  const RuleChoice choice = {.history = history,
+                             .round = world->round,
+                             .choices = (int)world->round - 1,
+                             .arms = arms,
+                             .features = rule->per_arm ? state->context : world->features};
+  int64_t *own = rule->per_arm ? state->fallbacks : fallbacks;
+  if (rule->per_arm) sampling_copy_contexts(state, world);
   if (likelihood_has_network(self->setup.likelihood)) {
     rule_draw(rule, history, world->round, rule->theta, own);
     policy_network_arms_best(&state->network, world, rule->theta, arm);
   } else if (probability) {
-    rule_probabilities(rule, history, world->round, choices, arms, features, probability, own);
+    rule_probabilities(rule, &choice, probability, own);
     rule_pick(rule, world->round, world->runs, arms, probability, arm);
   } else {
-    rule_choose(rule, history, world->round, choices, arms, features, arm, own);
+    rule_choose(rule, &choice, arm, own);
     rule_explore(rule, world->round, world->runs, arms, arm);
   }
-  if (rule->apart) sampling_collect_arm_fallbacks(self, fallbacks);
+  if (rule->per_arm) sampling_collect_arm_fallbacks(self, fallbacks);
   return STATUS_OK;
 }
 
@@ -150,7 +153,7 @@ static void sampling_policy_observe(Policy *self, const History *history, int64_
   Sampling *state = self->state;
   Sampler *sampler = &state->rule.sampler;
   const SamplerOps *ops = sampler->ops;
-  if (!state->rule.apart) {
+  if (!state->rule.per_arm) {
     sampler_observe(sampler, history, fallbacks);
     return;
   }
@@ -171,7 +174,7 @@ static void sampling_policy_observe(Policy *self, const History *history, int64_
  * that was taken, or of K if all of them move. */
 static double sampling_policy_cost(const PolicyWork *work) {
   const double arms = work->arms, scores = arms * 0.3 * work->sampler.weights;
-  if (!policy_is_per_arm(&work->method, work->sampler.options, work->apart))
+  if (!policy_is_per_arm(&work->method, work->sampler.options, work->world_per_arm))
     return rule_cost(work->method.sampler, &work->sampler, arms) + scores;
   SamplerWork drawn = work->sampler;
   drawn.runs *= arms, drawn.rows /= arms, drawn.rounds /= arms;

@@ -9,13 +9,13 @@
 
 /* Computes index[M] <- phi' theta of an arm in run b of B, under M draws; rule->theta has those of each run
  * of the history. */
-static void rule_index_draws(const Rule *rule, int b, int runs, int draws, int arms, int arm,
-                             const double *features, double *index) {
-  const bool apart = rule->apart;
-  const size_t d = (size_t)rule->sampler.d, k = apart ? (size_t)arms : 1, m = (size_t)draws,
-               of_history = (size_t)runs * k, first = (size_t)b * k;
-  const double *phi = features + first + (size_t)arm * (apart ? 1 : d * (size_t)runs);
-  const double *theta = rule->theta + (first + (apart ? (size_t)arm : 0)) * m;
+static void rule_index_draws(const Rule *rule, const RuleChoice *choice, int draws, int b, int arm,
+                             double *index) {
+  const bool per_arm = rule->per_arm;
+  const size_t d = (size_t)rule->sampler.d, k = per_arm ? (size_t)choice->arms : 1, m = (size_t)draws,
+               of_history = (size_t)choice->history->runs, first = (size_t)b * k;
+  const double *phi = choice->features + first + (size_t)arm * (per_arm ? 1 : d * of_history);
+  const double *theta = rule->theta + (first + (per_arm ? (size_t)arm : 0)) * m;
   for (size_t n = 0; n < m; n++) index[n] = 0;
   for (size_t i = 0; i < d; i++, phi += of_history, theta += of_history * m)
     for (size_t n = 0; n < m; n++) index[n] += *phi * theta[n];
@@ -23,14 +23,19 @@ static void rule_index_draws(const Rule *rule, int b, int runs, int draws, int a
 
 /* Adds to count[K] the number of draws under which each arm is the best in run b of B; n arms that tie count
  * as 1 / n each. */
-static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, int arms,
-                                 const double *features, double *count) {
+static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int draws, int b,
+                                 double *count) {
+  const int arms = choice->arms;
   double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART], tied[RULE_PROPENSITY_PART];
   int best[RULE_PROPENSITY_PART];
   bool ties = false;
-  for (int n = 0; n < draws; n++) top[n] = -INFINITY, best[n] = 0, tied[n] = 1;
+  for (int n = 0; n < draws; n++) {
+    top[n] = -INFINITY;
+    best[n] = 0;
+    tied[n] = 1;
+  }
   for (int arm = 0; arm < arms; arm++) {
-    rule_index_draws(rule, b, runs, draws, arms, arm, features, index);
+    rule_index_draws(rule, choice, draws, b, arm, index);
     for (int n = 0; n < draws; n++) {
       tied[n] = index[n] > top[n] ? 1 : tied[n] + (index[n] == top[n]);
       best[n] = index[n] > top[n] ? arm : best[n];
@@ -41,27 +46,30 @@ static void rule_count_best_arms(const Rule *rule, int b, int runs, int draws, i
     if (tied[n] == 1) count[best[n]]++;
     ties |= tied[n] > 1;
   }
-  for (int arm = 0; arm < arms && ties; arm++) {
-    rule_index_draws(rule, b, runs, draws, arms, arm, features, index);
+  if (!ties) return;
+  for (int arm = 0; arm < arms; arm++) {
+    rule_index_draws(rule, choice, draws, b, arm, index);
     for (int n = 0; n < draws; n++) count[arm] += tied[n] > 1 && index[n] == top[n] ? 1 / tied[n] : 0;
   }
 }
 
 /* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
-static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t round, int arms,
-                                const double *features, double *probability, int64_t *fallbacks) {
-  const int runs = history->runs / (rule->apart ? arms : 1), wanted = rule->propensity_draws;
+static void rule_weigh_by_draws(Rule *rule, const RuleChoice *choice, double *probability,
+                                int64_t *fallbacks) {
+  const History *history = choice->history;
+  const int arms = choice->arms;
+  const int runs = history->runs / (rule->per_arm ? arms : 1), wanted = rule->propensity_draws;
   const size_t entries = (size_t)runs * (size_t)arms;
   RngKey key = rule->key;
   for (size_t i = 0; i < entries; i++) probability[i] = 0;
   for (int done = 0, draws; done < wanted; done += draws) {
     draws = wanted - done < RULE_PROPENSITY_PART ? wanted - done : RULE_PROPENSITY_PART;
     key = rng_subkey(key, RNG_PROPENSITY);
-    RngLanes rng = rule_streams(rule, round, history->runs, draws);
+    RngLanes rng = rule_streams(rule, choice->round, history->runs, draws);
     rng.key = key;
     sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
     for (int b = 0; b < runs; b++)
-      rule_count_best_arms(rule, b, runs, draws, arms, features, probability + (size_t)b * (size_t)arms);
+      rule_count_best_arms(rule, choice, draws, b, probability + (size_t)b * (size_t)arms);
   }
   for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
 }
@@ -84,20 +92,21 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
     }
     const double first =
         variance > 0 ? 0.5 * erfc(-mean / sqrt(2 * variance)) : 0.5 * ((mean > 0) + (mean >= 0));
-    probability[2 * b] = first, probability[2 * b + 1] = 1 - first;
+    probability[2 * b] = first;
+    probability[2 * b + 1] = 1 - first;
   }
 }
 
-void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                        const double *features, double *probability, int64_t *fallbacks) {
-  const size_t all = (size_t)arms, entries = (size_t)history->runs * (rule->apart ? 1 : all);
+void rule_probabilities(Rule *rule, const RuleChoice *choice, double *probability, int64_t *fallbacks) {
+  const int arms = choice->arms;
+  const size_t all = (size_t)arms, entries = (size_t)choice->history->runs * (rule->per_arm ? 1 : all);
   ASSERT(rule->propensity_draws > 0);
   if (rule->ops->moments) {
-    rule_share(rule, history, round, choices, arms, features, probability, fallbacks);
-  } else if (rule->gaussian && arms == 2 && !rule->apart) {
-    rule_weigh_two_arms(rule, history, features, probability, fallbacks);
+    rule_share(rule, choice, probability, fallbacks);
+  } else if (rule->gaussian && arms == 2 && !rule->per_arm) {
+    rule_weigh_two_arms(rule, choice->history, choice->features, probability, fallbacks);
   } else {
-    rule_weigh_by_draws(rule, history, round, arms, features, probability, fallbacks);
+    rule_weigh_by_draws(rule, choice, probability, fallbacks);
   }
   for (size_t i = 0; i < entries; i++)
     probability[i] = rule->floor + (1 - arms * rule->floor) * probability[i];
@@ -106,7 +115,7 @@ void rule_probabilities(Rule *rule, const History *history, uint32_t round, int 
 /* Draws the uniform number by which the arm of run b is picked. */
 static double rule_draw_pick_uniform(const Rule *rule, uint32_t round, int arms, int b) {
   Rng rng = {.key = rule->pick,
-             .run = rule->runs ? rule->runs[b] : rule->first_run + (uint32_t)(rule->apart ? b * arms : b),
+             .run = rule->runs ? rule->runs[b] : rule->first_run + (uint32_t)(rule->per_arm ? b * arms : b),
              .round = rule->rounds ? rule->rounds[b] : round};
   double u;
   rng_uniform(&rng, 1, &u);
@@ -118,7 +127,8 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const doubl
     double left = rule_draw_pick_uniform(rule, round, arms, b);
     arm[b] = 0;
     /* What rounding leaves over goes to the last arm that can be taken. */
-    for (int k = 0; k < arms && left > 0; k++) {
+    for (int k = 0; k < arms; k++) {
+      if (left <= 0) break;
       if (probability[k] > 0) arm[b] = k;
       left -= probability[k];
     }
@@ -126,7 +136,8 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const doubl
 }
 
 void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, int *arm) {
-  for (int b = 0; b < runs && rule->floor > 0; b++) {
+  if (rule->floor <= 0) return;
+  for (int b = 0; b < runs; b++) {
     const double u = rule_draw_pick_uniform(rule, round, arms, b);
     if (u < arms * rule->floor) arm[b] = (int)fmin(u / rule->floor, arms - 1);
   }

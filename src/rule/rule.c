@@ -121,18 +121,33 @@ static bool rule_option_is_set(const Config *options, const ConfigKey *key) {
   return strcmp(value, key->fallback) != 0;
 }
 
-Status rule_check(const Config *options, const Likelihood *likelihood) {
-  const RuleOps *rule = rule_of(options);
-  for (int i = 0; RULES[i]; i++)
-    for (const ConfigKey *key = RULES[i]->keys; RULES[i] != rule && key && key->name; key++)
-      if (rule_option_is_set(options, key))
-        return status_set(STATUS_INPUT, "option %s belongs to rule: %s, but this policy has rule: %s",
-                          key->name, RULES[i]->name, rule->name);
-  const bool constant = rule == &rule_bayes_ucb && !config_is(options, "quantile", "auto");
-  for (const ConfigKey *key = bayes_ucb_keys; constant && key->name; key++)
+/* Checks that no option of a rule is set that is not chosen. */
+static Status rule_check_others(const Config *options, const RuleOps *rule) {
+  for (int i = 0; RULES[i]; i++) {
+    const ConfigKey *key = RULES[i]->keys;
+    if (RULES[i] == rule || !key) continue;
+    while (key->name && !rule_option_is_set(options, key)) key++;
+    if (key->name)
+      return status_set(STATUS_INPUT, "option %s belongs to rule: %s, but this policy has rule: %s",
+                        key->name, RULES[i]->name, rule->name);
+  }
+  return STATUS_OK;
+}
+
+/* Checks that no other option of `bayes_ucb` is set if its quantile is constant. */
+static Status rule_check_quantile(const Config *options) {
+  if (config_is(options, "quantile", "auto")) return STATUS_OK;
+  for (const ConfigKey *key = bayes_ucb_keys; key->name; key++)
     if (strcmp(key->name, "quantile") != 0 && rule_option_is_set(options, key))
       return status_set(STATUS_INPUT, "option %s has no effect beside a constant quantile: give one of them",
                         key->name);
+  return STATUS_OK;
+}
+
+Status rule_check(const Config *options, const Likelihood *likelihood) {
+  const RuleOps *rule = rule_of(options);
+  TRY(rule_check_others(options, rule));
+  if (rule == &rule_bayes_ucb) TRY(rule_check_quantile(options));
   if (!likelihood_has_network(likelihood)) return STATUS_OK;
   if (config_real(options, "floor") > 0)
     return status_set(STATUS_INPUT, "option floor needs a mean reward that depends on phi' theta");
@@ -212,38 +227,44 @@ static RngLanes rule_ties(const Rule *rule, uint32_t round, int runs) {
 }
 
 /* Computes the belief that the rule needs, and returns what the indices of the arms follow from; with
- * `apart`, that is one arm for each run of the history. */
-static IndexedArms rule_indexed_arms(Rule *rule, const History *history, uint32_t round, int choices,
-                                     int arms, const double *features, int64_t *fallbacks) {
+ * `per_arm`, that is one arm for each run of the history. */
+static IndexedArms rule_indexed_arms(Rule *rule, const RuleChoice *choice, int64_t *fallbacks) {
   const RuleOps *ops = rule->ops;
+  const History *history = choice->history;
+  const uint32_t round = choice->round;
   const int runs = history->runs;
   if (ops->moments)
     sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
                     rule->mean, rule->covariance, fallbacks);
   else
     rule_draw(rule, history, round, rule->theta, fallbacks);
-  return (IndexedArms){.arms = rule->apart ? 1 : arms,
+  return (IndexedArms){.arms = rule->per_arm ? 1 : choice->arms,
                        .d = rule->sampler.d,
                        .runs = runs,
-                       .features = features,
+                       .features = choice->features,
                        .mean = ops->moments ? rule->mean : rule->theta,
                        .covariance = ops->quantile ? rule->covariance : NULL,
-                       .z = ops->quantile ? ops->quantile(rule, choices) : 0,
+                       .z = ops->quantile ? ops->quantile(rule, choice->choices) : 0,
                        .ties = rule_ties(rule, round, runs)};
 }
 
-void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                 const double *features, int *arm, int64_t *fallbacks) {
-  const IndexedArms of = rule_indexed_arms(rule, history, round, choices, arms, features, fallbacks);
-  rule_index(&of, rule->apart ? rule->arm : arm, rule->top, NULL);
-  for (int b = 0; b < of.runs / arms && rule->apart; b++)
+/* Returns B. */
+static int rule_runs(const Rule *rule, const RuleChoice *choice) {
+  return choice->history->runs / (rule->per_arm ? choice->arms : 1);
+}
+
+void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks) {
+  const IndexedArms of = rule_indexed_arms(rule, choice, fallbacks);
+  const int runs = rule_runs(rule, choice), arms = choice->arms;
+  rule_index(&of, rule->per_arm ? rule->arm : arm, rule->top, NULL);
+  if (!rule->per_arm) return;
+  for (int b = 0; b < runs; b++)
     arm[b] = ties_best_arm(&of.ties, (uint32_t)(b * arms), arms, rule->top + (size_t)b * (size_t)arms, 1);
 }
 
-void rule_share(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                const double *features, double *share, int64_t *fallbacks) {
-  const IndexedArms of = rule_indexed_arms(rule, history, round, choices, arms, features, fallbacks);
-  const int runs = rule->apart ? of.runs / arms : of.runs;
+void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fallbacks) {
+  const IndexedArms of = rule_indexed_arms(rule, choice, fallbacks);
+  const int runs = rule_runs(rule, choice), arms = choice->arms;
   rule_index(&of, rule->arm, NULL, share);
   for (int b = 0; b < runs; b++, share += arms) ties_share(arms, share, 1, share);
 }

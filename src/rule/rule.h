@@ -28,7 +28,7 @@ struct Rule {
   int horizon; /* n, the total number of choices; 0: not known */
   /* Set by the owner: arm k of run n has its own posterior, run n K + k of the history. The history, and the
    * arrays below, then have B K runs. */
-  bool apart;
+  bool per_arm;
   RngKey key;
   uint32_t first_run; /* names the streams; or `runs` and `rounds` do, as in RngLanes */
   const uint32_t *runs, *rounds;
@@ -41,8 +41,17 @@ struct Rule {
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
   int *arm; /* [B]: scratch */
-  double *top; /* [B]: the index of the arms last chosen; with `apart`, that of each arm */
+  double *top; /* [B]: the index of the arms last chosen; with `per_arm`, that of each arm */
 };
+
+/* What a rule chooses from in a round: the arms of every run, and what is known by then. */
+typedef struct {
+  const History *history;
+  uint32_t round; /* names the streams */
+  int choices; /* made before this one */
+  int arms; /* K */
+  const double *features; /* [K, d, B]; with `per_arm` of the rule [d, B K] (policy/sampling.c) */
+} RuleChoice;
 
 const RuleOps *rule_method(int index); /* of the registry; NULL past the end */
 /* Returns the rule of a policy with these options, which have the keys below, as everywhere in this file. */
@@ -63,15 +72,12 @@ Status rule_check_arms(const Config *options, int arms);
  * not known. `propensity`: rule_probabilities will be called. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    bool propensity, Rule *out);
-/* Chooses arm[B], the arm of each run with the largest index, one at random on ties (ties.h): after `choices`
- * choices, with the streams of `round`; with `apart` here and below, features[d, B K] (policy/sampling.c).
- * The option `floor` is not applied: see rule_explore. */
-void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                 const double *features, int *arm, int64_t *fallbacks);
+/* Chooses arm[B], the arm of each run with the largest index, one at random on ties (ties.h). The option
+ * `floor` is not applied: see rule_explore. */
+void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks);
 /* Computes share[B, K], for a rule that needs moments: the probabilities with which rule_choose takes each
  * arm, 1 / n for n arms with the largest index. */
-void rule_share(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                const double *features, double *share, int64_t *fallbacks);
+void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fallbacks);
 /* Draws theta[d, B], one for each run, from the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
 
@@ -85,8 +91,7 @@ RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws);
  * is the share of `propensity_draws` draws in which the arm is the best, or a closed form for two arms under
  * one Gaussian; for any other rule it is 1 for the best arm. Arms that tie share what one of them would have.
  */
-void rule_probabilities(Rule *rule, const History *history, uint32_t round, int choices, int arms,
-                        const double *features, double *probability, int64_t *fallbacks);
+void rule_probabilities(Rule *rule, const RuleChoice *choice, double *probability, int64_t *fallbacks);
 /* Picks arm[B] by probability[B, K], with the streams of `round`. */
 void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const double *probability, int *arm);
 /* Replaces the rule's arm[B], with probability K `floor`, by one of all K with equal probability: it is then
