@@ -357,7 +357,7 @@ static void test_files(void) {
   }
   /* A file from before, with networks only. */
   Prior prior = fitted_prior(&memory, prior_find("diffusion"), 2, 0), loaded;
-  prior.beside = NULL;
+  prior.companion = NULL;
   CHECK_OK(prior_save(&prior, "guard_prior.nc"));
   CHECK_OK(prior_load(&memory, "guard_prior.nc", &fit, &loaded));
   fixture_refused("diffts", &loaded, &likelihood, 1, 1, "guard=0.1", "train it again");

@@ -337,7 +337,7 @@ Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const
   const bool fitted = belief->kind == BELIEF_FITTED;
   char sentence[512];
   Prior prior;
-  Mixture mixture = {.d = problem->d, .components = BESIDE_COMPONENTS};
+  Mixture mixture = {.d = problem->d, .components = COMPANION_COMPONENTS};
   const Chain chain = {.d = problem->d, .schedule.stages = belief->fit.schedule.stages};
   const Denoiser denoiser = {.d = problem->d};
   if (belief->kind == BELIEF_NONE) return STATUS_OK;
@@ -346,13 +346,14 @@ Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const
   } else { /* it is still to be fitted: an empty prior with the same abilities */
     if (family->components) mixture.components = family->components(&belief->fit);
     const unsigned able = family->able;
-    const bool has_beside = !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= BESIDE_MOST);
+    const bool has_companion =
+        !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= COMPANION_MOST);
     prior = (Prior){.ops = family,
                     .d = problem->d,
                     .mixture = able & PRIOR_MIXTURE ? &mixture : NULL,
                     .chain = able & PRIOR_CHAIN ? &chain : NULL,
                     .denoiser = able & PRIOR_DENOISER ? &denoiser : NULL,
-                    .beside = has_beside ? &mixture : NULL,
+                    .companion = has_companion ? &mixture : NULL,
                     /* the choice is still to be made: one that takes any likelihood */
                     .auto_sampler = family == &prior_auto ? "localised" : NULL};
   }

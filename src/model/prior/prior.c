@@ -77,7 +77,9 @@ Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, con
   return fit_source_whole(memory, &(FitSource){.samples = samples}, family, fit, out);
 }
 
-const Mixture *prior_stand_in(const Prior *prior) { return prior->mixture ? prior->mixture : prior->beside; }
+const Mixture *prior_stand_in(const Prior *prior) {
+  return prior->mixture ? prior->mixture : prior->companion;
+}
 
 Status prior_check_guard(const Prior *prior) {
   if (prior_stand_in(prior)) return STATUS_OK;
@@ -85,9 +87,9 @@ Status prior_check_guard(const Prior *prior) {
                     "guard: prior %s has no companion mixture of Gaussians, which gives its spread and the "
                     "marginal likelihood of a history%s",
                     prior->ops->name,
-                    prior->d > BESIDE_MOST ? "; none is fitted in this many dimensions"
-                    : prior->ops->save     ? "; train it again with this version"
-                                           : "");
+                    prior->d > COMPANION_MOST ? "; none is fitted in this many dimensions"
+                    : prior->ops->save        ? "; train it again with this version"
+                                              : "");
 }
 
 double prior_noise(const Prior *prior, double given) {

@@ -123,7 +123,7 @@ struct Prior {
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for observations of arbitrary precision */
   /* For a prior that is not itself a mixture: a mixture fitted to the same samples; NULL: none. */
-  const Mixture *beside;
+  const Mixture *companion;
   PriorGuard guard; /* what samplers use unless told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
   /* Names the coordinates that are constant, or linear combinations of others, up to rounding, where
@@ -157,11 +157,11 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d);
  * NULL if there is nothing. */
 const char *prior_doubt(const Prior *prior);
 
-/* Limits of prior->beside of a prior that does not correct a mixture: it has one component for every 20
- * samples, at most BESIDE_COMPONENTS, and in more than BESIDE_MOST dimensions there is none. */
-enum { BESIDE_MOST = 64, BESIDE_COMPONENTS = 10 };
+/* Limits of prior->companion of a prior that does not correct a mixture: it has one component for every 20
+ * samples, at most COMPANION_COMPONENTS, and in more than COMPANION_MOST dimensions there is none. */
+enum { COMPANION_MOST = 64, COMPANION_COMPONENTS = 10 };
 
-/* Returns a closed-form mixture to use in place of the prior: its `mixture`, else `beside`, else NULL. */
+/* Returns a closed-form mixture to use in place of the prior: its `mixture`, else `companion`, else NULL. */
 const Mixture *prior_stand_in(const Prior *prior);
 /* Returns STATUS_INPUT if prior_stand_in finds none, so that this prior cannot have a guard. */
 Status prior_check_guard(const Prior *prior);

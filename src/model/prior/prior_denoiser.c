@@ -75,13 +75,13 @@ static Status prior_denoiser_create(Prior *prior, const Mixture *mixture, int hi
   return STATUS_OK;
 }
 
-/* Sets prior->beside to the mixture that the network corrects, in the coordinates of theta. */
-static Status prior_denoiser_set_beside(Prior *prior) {
+/* Sets prior->companion to the mixture that the network corrects, in the coordinates of theta. */
+static Status prior_denoiser_set_companion(Prior *prior) {
   const Learned *self = prior->state;
   Mixture *out;
   ALLOCATE(prior->memory, out, 1);
   TRY(mixture_copy(prior->memory, &self->mixture, out));
-  prior->beside = out;
+  prior->companion = out;
   return mixture_transform(out, self->denoiser.shift, self->denoiser.scale);
 }
 
@@ -248,7 +248,7 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const F
   memcpy(self->network.share, part.share, sizeof self->network.share);
   training_standardise(true, samples, self->denoiser.shift, self->denoiser.scale);
   TRY(training_origin_find(samples, &self->origin));
-  return prior_denoiser_set_beside(prior);
+  return prior_denoiser_set_companion(prior);
 }
 
 static void prior_denoiser_report(const Prior *prior, FILE *out) {
@@ -346,7 +346,7 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
   if (!(self->network.most_precision > 0) || !isfinite(self->network.most_precision))
     return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
                       store_path(file), self->network.most_precision);
-  TRY(prior_denoiser_set_beside(prior));
+  TRY(prior_denoiser_set_companion(prior));
   return network_load(&self->network.shape, 1, file, self->parameters);
 }
 

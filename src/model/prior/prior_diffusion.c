@@ -165,38 +165,38 @@ static size_t prior_diffusion_network_size(const PriorFit *fit, int d) {
   return training_stage_values(fit, d) - 1; /* without the loss */
 }
 
-/* ---- the mixture beside it, which only a guard uses (sampler/guard.h) */
+/* ---- its companion mixture, which only a guard uses (sampler/guard.h) */
 
-enum { BESIDE_EACH = 20 /* samples per component */, BESIDE_STARTS = 4 /* of EM */ };
+enum { COMPANION_EACH = 20 /* samples per component */, COMPANION_STARTS = 4 /* of EM */ };
 
-static int prior_diffusion_beside_components(int n) {
-  const int wanted = n / BESIDE_EACH, most = wanted < BESIDE_COMPONENTS ? wanted : BESIDE_COMPONENTS;
+static int prior_diffusion_companion_components(int n) {
+  const int wanted = n / COMPANION_EACH, most = wanted < COMPANION_COMPONENTS ? wanted : COMPANION_COMPONENTS;
   return most < 1 ? 1 : most;
 }
 
-static Status prior_diffusion_fit_beside(const PriorFit *fit, const Samples *samples, double *part) {
+static Status prior_diffusion_fit_companion(const PriorFit *fit, const Samples *samples, double *part) {
   SCRATCH_ARENA(scratch);
   Mixture mixture;
-  if (samples->d > BESIDE_MOST) return STATUS_OK;
+  if (samples->d > COMPANION_MOST) return STATUS_OK;
   TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta,
-                          prior_diffusion_beside_components(samples->n), BESIDE_STARTS,
+                          prior_diffusion_companion_components(samples->n), COMPANION_STARTS,
                           rng_key(fit->seed, RNG_BESIDE), fit->replicate, &mixture));
   mixture_pack(&mixture, part);
   return STATUS_OK;
 }
 
-static Status prior_diffusion_assemble_beside(Prior *prior, const double *part) {
+static Status prior_diffusion_assemble_companion(Prior *prior, const double *part) {
   Mixture *mixture;
-  if (prior->d > BESIDE_MOST) return STATUS_OK;
+  if (prior->d > COMPANION_MOST) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
   TRY(mixture_unpack(prior->memory, prior->d, part, mixture));
   TRY(mixture_check("the companion mixture of the fitted prior", mixture));
-  prior->beside = mixture;
+  prior->companion = mixture;
   return mixture_prepare(mixture);
 }
 
 /* Does nothing if the file has no mixture. */
-static Status prior_diffusion_load_beside(Prior *prior, StoreFile *file) {
+static Status prior_diffusion_load_companion(Prior *prior, StoreFile *file) {
   Mixture *mixture;
   if (!store_has_variable(file, "weight")) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
@@ -204,19 +204,19 @@ static Status prior_diffusion_load_beside(Prior *prior, StoreFile *file) {
   if (mixture->d != prior->d)
     return status_set(STATUS_INPUT, "%s: the mixture has %d dimensions, but the networks have %d",
                       store_path(file), mixture->d, prior->d);
-  prior->beside = mixture;
+  prior->companion = mixture;
   return mixture_prepare(mixture);
 }
 
 /* ---- fits and prior files */
 
-/* Returns the number of parts: the groups of stages, and last the mixture beside the prior. */
+/* Returns the number of parts: the groups of stages, and last the companion mixture of the prior. */
 static int prior_diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
 
 static size_t prior_diffusion_part_size(const PriorFit *fit, int d) {
   const size_t group = TRAINING_GROUP * training_stage_values(fit, d),
-               beside = d <= BESIDE_MOST ? mixture_packed_size(d, BESIDE_COMPONENTS) : 0;
-  return group > beside ? group : beside;
+               companion = d <= COMPANION_MOST ? mixture_packed_size(d, COMPANION_COMPONENTS) : 0;
+  return group > companion ? group : companion;
 }
 
 static Status prior_diffusion_fit_part(const PriorFit *fit, const FitSource *source, int part, double *out) {
@@ -224,15 +224,15 @@ static Status prior_diffusion_fit_part(const PriorFit *fit, const FitSource *sou
   SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
-  if (part == training_groups(fit)) return prior_diffusion_fit_beside(fit, samples, out);
+  if (part == training_groups(fit)) return prior_diffusion_fit_companion(fit, samples, out);
   TRY(training_create(&scratch, fit, samples, &setup));
   return training_group(&setup, part, out);
 }
 
 static double prior_diffusion_cost(const PriorFit *fit, int d, double samples) {
-  const int components = prior_diffusion_beside_components((int)samples);
+  const int components = prior_diffusion_companion_components((int)samples);
   return training_cost(fit, d) +
-         (d > BESIDE_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components, BESIDE_STARTS));
+         (d > COMPANION_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components, COMPANION_STARTS));
 }
 
 /* Checks that losses, shift and scale, fitted or read, are finite and that scale is above 0. */
@@ -268,7 +268,7 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
       return status_set(STATUS_INPUT,
                         "the fitted prior: the network of stage %zu contains a value that is not finite",
                         k / count + 1);
-  return prior_diffusion_assemble_beside(prior, parts + (size_t)training_groups(fit) * size);
+  return prior_diffusion_assemble_companion(prior, parts + (size_t)training_groups(fit) * size);
 }
 
 static void prior_diffusion_report(const Prior *prior, FILE *out) {
@@ -290,8 +290,8 @@ static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
   const Chain *chain = &self->chain;
   int stage, dim;
   TRY(store_dimension(file, "stage", (size_t)chain->schedule.stages, &stage));
-  TRY(prior->beside ? mixture_save(prior->beside, file, &dim)
-                    : store_dimension(file, "dim", (size_t)prior->d, &dim));
+  TRY(prior->companion ? mixture_save(prior->companion, file, &dim)
+                       : store_dimension(file, "dim", (size_t)prior->d, &dim));
   TRY(store_text_attribute(file, NULL, "last_stage",
                            chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
   TRY(store_write(file, "alpha", STORE_DOUBLE, 1, &stage,
@@ -337,7 +337,7 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
   chain->last_stage = schedule_last_stage(text);
   TRY(network_load(&self->shape, stages, file, self->parameters));
   TRY(prior_diffusion_check_vectors(self, store_path(file)));
-  return prior_diffusion_load_beside(prior, file);
+  return prior_diffusion_load_companion(prior, file);
 }
 
 const PriorOps prior_diffusion = {

@@ -108,8 +108,10 @@ static Status prior_online_run_start(Arena *memory, Online *self, const LogsFram
   EmPlan one = prior_online_em_plan(at->components, at->tied);
   Mixture fit;
   double likelihood = 0;
-  one.starts = 1, one.first_start = at->step;
-  one.trial_iterations--, one.most_iterations = 1; /* the one that gives the likelihood */
+  one.starts = 1;
+  one.first_start = at->step;
+  one.trial_iterations--;
+  one.most_iterations = 1; /* the one that gives the likelihood */
   self->work += (int64_t)PLAN.trial_iterations * last->data.items * at->components;
   if (at->components == 1) { /* a single Gaussian needs no other start */
     TRY(mixture_copy(memory, &frame->common, &fit));
@@ -179,7 +181,8 @@ static Status prior_online_run_contest(Arena *memory, Online *self, const LogsFr
   const bool spread = self->in_order && self->now.components > 1 && self->logs.tasks > TRIAL_TASKS;
   const int64_t until = self->work + BUDGET;
   EmLogs last = {0};
-  for (; at->components > 0 && !(spread && self->work >= until); at->step++) {
+  while (at->components > 0) {
+    if (spread && self->work >= until) break;
     if (at->step <= STARTS && !last.logs)
       TRY(em_logs_create(memory, &self->logs, frame, at->tasks - used, used, self->most, &last));
     if (at->step < STARTS)
@@ -188,6 +191,7 @@ static Status prior_online_run_contest(Arena *memory, Online *self, const LogsFr
       TRY(prior_online_finish_fit(memory, self, frame, start, &last));
     else
       TRY(prior_online_settle_step(memory, self, frame, start, all, best, most));
+    at->step++;
   }
   return STATUS_OK;
 }
