@@ -143,11 +143,12 @@ Status csv_read_text(CsvReader *reader) {
     reader->position++;
     TRY(csv_read_quoted(reader, &lines));
   } else {
-    for (; (c = csv_peek_byte(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
+    while ((c = csv_peek_byte(reader)) >= 0 && c != ',' && c != '\n') {
       if (c == '"')
         return CSV_FIELD_ERROR(reader,
                                "a quote inside a text; put the whole text in quotes, and double the quote");
       TRY(csv_append_byte(reader, c));
+      reader->position++;
     }
   }
   csv_strip_blanks(reader);

@@ -136,12 +136,12 @@ Status durable_publish(const char *temporary, const char *path, bool replace) {
 
 Status durable_set_aside(const char *path) {
   SCRATCH_ARENA(scratch);
-  const char *aside;
+  const char *renamed;
   struct stat info;
-  TRY(arena_print(&scratch, &aside, "%s.bad", path));
-  for (int number = 2; lstat(aside, &info) == 0; number++)
-    TRY(arena_print(&scratch, &aside, "%s.bad.%d", path, number));
-  const int error = rename(path, aside) == 0 ? 0 : errno;
+  TRY(arena_print(&scratch, &renamed, "%s.bad", path));
+  for (int number = 2; lstat(renamed, &info) == 0; number++)
+    TRY(arena_print(&scratch, &renamed, "%s.bad.%d", path, number));
+  const int error = rename(path, renamed) == 0 ? 0 : errno;
   if (error == 0 || error == ENOENT) return STATUS_OK;
   return status_set(STATUS_FILE, "%s: cannot set the file aside: %s", path, strerror(error));
 }

@@ -263,7 +263,8 @@ static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, int 
   TRY(io_dataset_read_csv(&scratch, path, form, &table));
   while (last_columns[form][others]) others++;
   const size_t left = (size_t)table.columns - others;
-  *rows = table.rows, *d = (int)left;
+  *rows = table.rows;
+  *d = (int)left;
   ALLOCATE(memory, *x, (size_t)table.rows * left);
   ALLOCATE(memory, *last, (size_t)table.rows * others);
   for (size_t i = 0; i < (size_t)table.rows; i++) {
@@ -324,7 +325,9 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
     TRY(store_shape(file, "features", 3, shape));
     TRY(store_axes(file, "features", 3, axes));
     for (int i = 0; i < 3; i++) TRY(check_axis(file, "features", axes[i], shape[i]));
-    out->rows = (int)shape[0], out->arms = (int)shape[1], out->d = (int)shape[2];
+    out->rows = (int)shape[0];
+    out->arms = (int)shape[1];
+    out->d = (int)shape[2];
     if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", path);
     const size_t entry = shape[1] * shape[2], count = shape[0] * entry;
     ALLOCATE(memory, out->x, count);
@@ -379,8 +382,11 @@ Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out) {
   } else {
     TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
     ALLOCATE_ARRAYS(memory, out->rows, arm, out->reward, out->propensity);
-    for (int i = 0; i < out->rows; i++)
-      arm[i] = last[3 * i], out->reward[i] = last[3 * i + 1], out->propensity[i] = last[3 * i + 2];
+    for (int i = 0; i < out->rows; i++) {
+      arm[i] = last[3 * i];
+      out->reward[i] = last[3 * i + 1];
+      out->propensity[i] = last[3 * i + 2];
+    }
   }
   return io_dataset_check_events(memory, path, arm, out);
 }

@@ -177,7 +177,8 @@ static Status io_lock_check_rivals(const char *directory, int shard, Suspects *s
   DIR *folder = opendir(directory);
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", directory, strerror(errno));
   Status status = STATUS_OK;
-  for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
+  struct dirent *entry;
+  while (status == STATUS_OK && (entry = readdir(folder))) {
     const char *name = entry->d_name;
     const bool of_shard =
         strncmp(name, "lock.", 5) == 0 && name[5] != '\0' && name[5 + strspn(name + 5, "0123456789")] == '\0';

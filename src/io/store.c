@@ -337,7 +337,9 @@ Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0)
       return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(written < 0 ? errno : ENOSPC));
-    at += written, left -= (size_t)written, offset += (uint64_t)written;
+    at += written;
+    left -= (size_t)written;
+    offset += (uint64_t)written;
   }
   return STATUS_OK;
 }
@@ -359,12 +361,15 @@ Status store_read_text(const char *path, size_t limit, char **out, size_t *size)
   SCOPED(FILE *, stream, input_close);
   char block[1 << 14];
   size_t total = 0, n;
-  *out = NULL, *size = 0;
+  *out = NULL;
+  *size = 0;
   TRY(input_stream(path, &stream));
   FILE *text = open_memstream(out, size);
   if (!text) return status_set(STATUS_INTERNAL, "out of memory");
-  for (; total <= limit && (n = fread(block, 1, sizeof block, stream)) > 0; total += n)
+  while (total <= limit && (n = fread(block, 1, sizeof block, stream)) > 0) {
     fwrite(block, 1, n, text);
+    total += n;
+  }
   const int error = ferror(stream) ? errno : 0;
   const bool kept = !ferror(text);
   Status status = fclose(text) == 0 && kept ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
@@ -374,6 +379,7 @@ Status store_read_text(const char *path, size_t limit, char **out, size_t *size)
     status = status_set(STATUS_INPUT, "%s: more than %zu bytes", path, limit);
   if (status == STATUS_OK) return STATUS_OK;
   free(*out);
-  *out = NULL, *size = 0;
+  *out = NULL;
+  *size = 0;
   return status;
 }

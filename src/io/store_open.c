@@ -147,7 +147,8 @@ static uint64_t open_list(Walk *walk, uint64_t tag, uint64_t least) {
 
 static void walk_attributes(Walk *walk) {
   uint64_t count = open_list(walk, TAG_ATTRIBUTE, 12);
-  for (uint64_t i = 0; i < count && !walk->bad; i++) {
+  for (uint64_t i = 0; i < count; i++) {
+    if (walk->bad) return;
     skip_name(walk);
     uint64_t size = read_type_size(walk), length = read_count(walk, size);
     netcdf_skip_bytes(walk, length * size);
@@ -205,13 +206,17 @@ static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
   const bool streamed = walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
   walk->dimension_count = open_list(walk, TAG_DIMENSION, 8);
   ALLOCATE(&scratch, walk->dimensions, walk->dimension_count);
-  for (uint64_t i = 0; i < walk->dimension_count && !walk->bad; i++) {
+  for (uint64_t i = 0; i < walk->dimension_count; i++) {
+    if (walk->bad) break;
     skip_name(walk);
     walk->dimensions[i] = netcdf_read_number(walk, walk->count_bytes);
   }
   walk_attributes(walk);
   const uint64_t variables = open_list(walk, TAG_VARIABLE, 20);
-  for (uint64_t i = 0; i < variables && !walk->bad; i++) walk_variable(walk);
+  for (uint64_t i = 0; i < variables; i++) {
+    if (walk->bad) break;
+    walk_variable(walk);
+  }
   uint64_t needed = (uint64_t)ftello(walk->stream);
   if (walk->records > 0 && !streamed) {
     /* With only one record variable, records are not padded. */
@@ -245,8 +250,9 @@ static Magic magic_of(FILE *stream) {
 bool store_is_netcdf(const char *path) {
   static const char *const endings[] = {".nc", ".nc4", ".cdf"};
   const char *ending = strrchr(path, '.');
-  for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
-    if (strcmp(ending, endings[i]) == 0) return true;
+  if (ending)
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+      if (strcmp(ending, endings[i]) == 0) return true;
   SCOPED(FILE *, stream, input_close);
   return input_stream(path, &stream) == STATUS_OK && magic_of(stream) != MAGIC_OTHER;
 }

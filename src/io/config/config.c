@@ -101,8 +101,9 @@ static Status config_read_options(Arena *memory, const char *what, const ConfigK
     for (int k = 0; k < one.count; k++) config_given_put(&all, one.order[k], one.node[one.order[k]]);
   }
   TRY(config_table_values(memory, "", (ConfigPlace){.source = source}, &all, NULL, &values));
-  for (int k = 0; base && keys[k].name; k++)
-    if (!all.node[k]) values[k] = *config_value_of(base, k);
+  if (base)
+    for (int k = 0; keys[k].name; k++)
+      if (!all.node[k]) values[k] = *config_value_of(base, k);
   ALLOCATE(memory, *out, 1);
   **out = (Config){.keys = keys, .values = values};
   return STATUS_OK;

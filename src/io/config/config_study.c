@@ -18,7 +18,10 @@ static Status config_text_check(const char *source, size_t size, const char *byt
   place.line = place.column = 1; /* columns are counted in characters */
   for (size_t i = 0; i < text; i++) {
     if (((unsigned char)bytes[i] & 0xC0) != 0x80) place.column++;
-    if (bytes[i] == '\n') place.line++, place.column = 1;
+    if (bytes[i] == '\n') {
+      place.line++;
+      place.column = 1;
+    }
   }
   return config_refuse(place, "a NUL byte; a study file is text in UTF-8");
 }
@@ -227,7 +230,11 @@ static Status config_sweep_expand(Arena *memory, ConfigPlace place, const Config
   ALLOCATE_ARRAYS(memory, study->setting_count, configs, study->settings, study->setting_labels, sorted);
   ALLOCATE(memory, chosen, study->setting_count * axes->count);
   for (int s = 0; s < study->setting_count; s++, chosen += axes->count) {
-    configs[s] = (Config){axes->keys, values, axes->count, sweep->keys, chosen};
+    configs[s] = (Config){.keys = axes->keys,
+                          .values = values,
+                          .axis_count = axes->count,
+                          .axis_keys = sweep->keys,
+                          .axis_values = chosen};
     study->settings[s] = &configs[s];
     for (int a = axes->count - 1, rest = s; a >= 0; a--) {
       chosen[a] = &sweep->values[a][sweep->zip ? s : rest % sweep->counts[a]];
