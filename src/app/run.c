@@ -123,12 +123,12 @@ static Status app_run_write_results(const Study *study, int64_t left, int *lost)
 }
 
 static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost) {
-  long long failed = outcome->failed, left = outcome->left;
+  const long long failed = outcome->failed;
+  const long long left = outcome->left;
+  static const char none_done[] = ", none was done in this job (try more time or a smaller block)";
   if (left > 0 && failed <= arguments.tasks.max_failures)
     return status_set(STATUS_STOPPED, "stopped early: %lld tasks left in %s%s; run again with --resume", left,
-                      arguments.directory,
-                      outcome->here > 0 ? ""
-                                        : ", none was done in this job (try more time or a smaller block)");
+                      arguments.directory, outcome->here > 0 ? "" : none_done);
   if (lost > 0)
     return status_set(STATUS_TASKS_FAILED,
                       "%d finished tasks in %s can no longer be read; run again with --resume", lost,

@@ -34,17 +34,19 @@ void problem_logged_ridge(const EventLog *log, int count, const int *events, dou
   const int models = log->has_features ? 1 : log->arms;
   for (int m = 0; m < models; m++, theta += d) {
     const bool own_events = m == 0 || !log->rewards; /* all arms of a table have the same events */
-    if (own_events) memset(square, 0, d * d * sizeof *square);
     memset(theta, 0, d * sizeof *theta);
-    for (size_t i = 0; i < d && own_events; i++) square[i * d + i] = 1;
+    if (own_events) {
+      memset(square, 0, d * d * sizeof *square);
+      for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
+    }
     for (int n = 0; n < count; n++) {
       const int event = events[n], arm = log->rewards ? m : log->arm[event];
       if (!log->has_features && arm != m) continue;
       const double *x = logged_features(log, event, arm), y = logged_reward(log, event, arm);
-      for (size_t i = 0; i < d; i++) {
-        theta[i] += x[i] * y;
-        for (size_t j = 0; j < d && own_events; j++) square[i * d + j] += x[i] * x[j];
-      }
+      for (size_t i = 0; i < d; i++) theta[i] += x[i] * y;
+      if (!own_events) continue;
+      for (size_t i = 0; i < d; i++)
+        for (size_t j = 0; j < d; j++) square[i * d + j] += x[i] * x[j];
     }
     if (own_events) linalg_cholesky_lanes(log->d, 1, square, NULL);
     linalg_solve_lanes(log->d, 1, square, theta);
@@ -70,14 +72,17 @@ static Status logged_bandit_fit_noise(const EventLog *log, double *noise) {
   ALLOCATE(&scratch, events, rows);
   for (int e = 0; e < log->rows; e++) events[e] = e;
   problem_logged_ridge(log, log->rows, events, square, theta);
-  for (int e = 0; e < log->rows && !log->rewards; e++)
-    total += pow(log->reward[e] - problem_logged_predict(log, theta, e, log->arm[e]), 2);
-  for (size_t k = 0; k < arms && log->rewards; k++)
-    for (size_t e = 0; e < rows; e++) {
-      double off = log->rewards[e * arms + k];
-      for (size_t i = 0; i < d; i++) off -= log->x[e * d + i] * theta[k * d + i];
-      total += off * off;
-    }
+  if (log->rewards) {
+    for (size_t k = 0; k < arms; k++)
+      for (size_t e = 0; e < rows; e++) {
+        double off = log->rewards[e * arms + k];
+        for (size_t i = 0; i < d; i++) off -= log->x[e * d + i] * theta[k * d + i];
+        total += off * off;
+      }
+  } else {
+    for (int e = 0; e < log->rows; e++)
+      total += pow(log->reward[e] - problem_logged_predict(log, theta, e, log->arm[e]), 2);
+  }
   *noise = sqrt(total / (double)(log->rewards ? rows * arms : rows));
   *noise = fmax(*noise, 1e-6); /* an exact fit leaves no residual */
   return STATUS_OK;
@@ -93,7 +98,8 @@ static Status logged_bandit_check_study(const Problem *self, const Config *confi
 static Status logged_bandit_finish(Problem *self, const Config *config) {
   const EventLog *log = self->state;
   self->arms = log->arms;
-  self->per_arm = !log->has_features, self->resample_arms = true;
+  self->per_arm = !log->has_features;
+  self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_has_noise(&self->likelihood)) {
     self->likelihood.noise = log->noise;
     if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));

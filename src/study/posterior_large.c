@@ -153,7 +153,8 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   for (int round = 0; round < dense_rounds(dense, n); round++) {
     const DenseColumns columns = dense_columns(dense, n, round, dense->rank);
     RngLanes here = rng;
-    here.first_lane += (uint32_t)columns.first, here.lanes = (uint32_t)columns.count;
+    here.first_lane += (uint32_t)columns.first;
+    here.lanes = (uint32_t)columns.count;
     TRY(dense_agree(dense, columns.count > 0 ? ops->draw(&posterior, here, self->lanes, &mine) : STATUS_OK));
     dense_put_columns(dense, round, self->lanes, work, &x);
   }

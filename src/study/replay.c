@@ -229,7 +229,8 @@ static Status study_replay_train(Block *block) {
       block->simulation->arm[b] = log->arm[study_replay_event_of_run(block, b)];
     TRY(study_replay_learn(block, k));
   }
-  for (int b = 0; b < world->runs && block->curve[DR]; b++) {
+  if (!block->curve[DR]) return STATUS_OK;
+  for (int b = 0; b < world->runs; b++) {
     for (int k = 0; k < block->trained; k++)
       block->events[k] =
           problem_logged_event(block->run->problem, world->first_run + (uint32_t)b, (uint32_t)k + 1);
@@ -330,7 +331,8 @@ static void study_replay_set_points(const Block *block, const Weights *of, doubl
   curve[ESTIMATES_WEIGHT] = of->total / of->events;
   study_replay_weight_range(of, &curve[ESTIMATES_WEIGHT_SE], &curve[ESTIMATES_WEIGHT_LOW],
                             &curve[ESTIMATES_WEIGHT_HIGH]);
-  curve[ESTIMATES_ARM] = audit->arm, curve[ESTIMATES_ARM_WEIGHT] = audit->arm_weight;
+  curve[ESTIMATES_ARM] = audit->arm;
+  curve[ESTIMATES_ARM_WEIGHT] = audit->arm_weight;
   curve[ESTIMATES_ARM_0_ABSENT] = audit->arm_0_absent;
 }
 
@@ -344,17 +346,23 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block) {
   for (int s = -1; s < ESTIMATES_RESAMPLES; s++) {
     Rng rng = {.key = rng_subkey(rng_key(block->run->study->seed, RNG_EVENTS), RNG_PICK), .run = (uint32_t)s};
     for (int e = 0; e < n; e++) count[e] = s < 0;
-    for (int e = 0; e < n && s >= 0; e++) count[rng_index(&rng, (uint64_t)n)]++;
-    for (int i = 0; i < ESTIMATORS; i++)
-      for (int b = 0; b < runs && block->curve[i]; b++) {
+    if (s >= 0)
+      for (int e = 0; e < n; e++) count[rng_index(&rng, (uint64_t)n)]++;
+    for (int i = 0; i < ESTIMATORS; i++) {
+      if (!block->curve[i]) continue;
+      for (int b = 0; b < runs; b++) {
         const double *above = study_replay_term(block, b, ratios[i].numerator),
                      *below = study_replay_term(block, b, ratios[i].denominator);
         double numerator = 0, denominator = 0, *curve = block->curve[i] + b * result->points;
-        for (int e = 0; e < n; e++) numerator += count[e] * above[e], denominator += count[e] * below[e];
+        for (int e = 0; e < n; e++) {
+          numerator += count[e] * above[e];
+          denominator += count[e] * below[e];
+        }
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
             denominator > 0 ? numerator / denominator : NAN; /* NaN: no event contributes */
         if (s < 0) study_replay_set_points(block, &block->weights[i == REPLAY ? LEARNING : FROZEN][b], curve);
       }
+    }
   }
   return STATUS_OK;
 }
