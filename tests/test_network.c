@@ -27,8 +27,8 @@ typedef struct {
   float (*loss_gradient)(const NetworkShape *, const float *, int, const float *, const float *, float *,
                          float *);
   void (*jacobian)(const NetworkShape *, const float *, int, const float *, float *, float *, float *);
-  void (*gradient)(const NetworkShape *, const float *, int, const float *, size_t, NetworkSlope *, void *,
-                   float *, float *);
+  void (*gradient)(const NetworkShape *, const float *, NetworkInputs, NetworkSlope *, void *, float *,
+                   float *);
   void (*sensitivity)(const NetworkShape *, const float *, const float *, size_t, float *, float *, float *);
 } Kernel;
 
@@ -228,7 +228,8 @@ static void test_parameter_derivatives(void) {
       }
     }
     for (int k = 0; k < LEVELS && kernels[k].level <= simd_level(); k++) {
-      kernels[k].gradient(&e.shape, e.p, LANES, e.x, WIDE, take_slopes, &e, e.gradient, e.workspace);
+      const NetworkInputs inputs = {.lanes = LANES, .x = e.x, .row = WIDE};
+      kernels[k].gradient(&e.shape, e.p, inputs, take_slopes, &e, e.gradient, e.workspace);
       check_close(p, e.gradient, sum);
       for (int first = 0; first < LANES; first += NETWORK_LANES) {
         kernels[k].sensitivity(&e.shape, e.p, e.x + first, WIDE, y, jacobian, e.workspace);

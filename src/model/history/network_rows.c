@@ -129,7 +129,8 @@ void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const dou
   for (int n = 0; n < view->lanes; n++) {
     Part part = network_rows_begin(rows, view, theta, n);
     const int padded = (part.count + LANES - 1) / LANES * LANES;
-    network_gradient(&rows->shape, rows->theta, padded, part.x, part.width,
+    const NetworkInputs inputs = {.lanes = padded, .x = part.x, .row = part.width};
+    network_gradient(&rows->shape, rows->theta, inputs,
                      value ? network_rows_deviance_of : network_rows_slope_of, &part, rows->gradient,
                      rows->workspace);
     if (value) value[n] = -0.5 * part.temper * part.deviance;

@@ -138,10 +138,11 @@ typedef struct {
   /* For the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
   float *transposed[NETWORK_MAX_LAYERS]; /* [64, columns]: inputs, a one, zeros */
   float *gradient[NETWORK_MAX_LAYERS]; /* [out, columns]: weights, bias, zeros */
+  const NetworkShape *shape;
 } Layout;
 
 static Layout layout_of(const NetworkShape *shape, const float *parameters, float *workspace) {
-  Layout at;
+  Layout at = {.shape = shape};
   int widest = 0;
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
@@ -164,8 +165,9 @@ static Layout layout_of(const NetworkShape *shape, const float *parameters, floa
 
 /* Runs `columns` lanes, 64 or what is left of them, through all layers; the last one writes y with row stride
  * y_row. */
-static void forward_layers(const NetworkShape *shape, const Layout *at, int columns, const float *x,
-                           size_t x_row, float *y, size_t y_row) {
+static void forward_layers(const Layout *at, int columns, const float *x, size_t x_row, float *y,
+                           size_t y_row) {
+  const NetworkShape *shape = at->shape;
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
@@ -186,8 +188,9 @@ static void forward_layers(const NetworkShape *shape, const Layout *at, int colu
 
 /* Propagates the lanes back through layer l: from delta, the slope with respect to its output, to W' delta,
  * the slope with respect to its input, which is zero where the preceding ReLU was off. */
-static void network_backward(const NetworkShape *shape, const Layout *at, int l, int columns,
-                             const float *delta, size_t delta_row, float *out, size_t out_row) {
+static void network_backward(const Layout *at, int l, int columns, const float *delta, size_t delta_row,
+                             float *out, size_t out_row) {
+  const NetworkShape *shape = at->shape;
   network_product(&(NetworkProduct){.rows = shape->width[l],
                                     .columns = columns,
                                     .depth = shape->width[l + 1],
@@ -231,8 +234,7 @@ void network_forward(const NetworkShape *shape, const float *parameters, int lan
   Layout at = layout_of(shape, parameters, workspace);
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES)
-    forward_layers(shape, &at, network_lanes_left(lanes, lane), x + lane, (size_t)lanes, y + lane,
-                   (size_t)lanes);
+    forward_layers(&at, network_lanes_left(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
 }
 
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
@@ -242,16 +244,16 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = network_lanes_left(lanes, lane);
-    forward_layers(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
+    forward_layers(&at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
     const float *delta = v + lane;
     size_t delta_row = (size_t)lanes;
     for (int l = last; l > 0; l--) {
       float *next = at.delta[l % 2];
-      network_backward(shape, &at, l, columns, delta, delta_row, next, LANES);
+      network_backward(&at, l, columns, delta, delta_row, next, LANES);
       delta = next;
       delta_row = LANES;
     }
-    network_backward(shape, &at, 0, columns, delta, delta_row, out + lane, (size_t)lanes);
+    network_backward(&at, 0, columns, delta, delta_row, out + lane, (size_t)lanes);
   }
 }
 
@@ -264,7 +266,7 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
   for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = network_lanes_left(lanes, lane);
-    forward_layers(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    forward_layers(&at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
     for (int i = 0; i < shape->width[last + 1]; i++) {
       float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
       float *delta = last > 0 ? at.delta[last % 2] : row;
@@ -280,7 +282,7 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
                                         .active = last ? at.active[last - 1] : NULL});
       for (int l = last - 1; l >= 0; l--) {
         float *next = l > 0 ? at.delta[l % 2] : row;
-        network_backward(shape, &at, l, columns, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
+        network_backward(&at, l, columns, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
         delta = next;
       }
     }
@@ -328,8 +330,8 @@ static void network_entropy_loss(void *context, int first, const float *y, float
 }
 
 /* Adds what 64 lanes contribute to the gradient of layer l, delta [x', 1]. */
-static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
-                                 size_t x_row, const float *delta) {
+static void network_add_gradient(const Layout *at, int l, const float *x, size_t x_row, const float *delta) {
+  const NetworkShape *shape = at->shape;
   int columns = network_kernel_columns(shape->width[l]);
   network_transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
   network_product(&(NetworkProduct){.rows = shape->width[l + 1],
@@ -345,12 +347,13 @@ static void network_add_gradient(const NetworkShape *shape, const Layout *at, in
                                     .add = true});
 }
 
-void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
-                      float *workspace) {
+void network_gradient(const NetworkShape *shape, const float *parameters, NetworkInputs inputs,
+                      NetworkSlope *slope_of, void *context, float *gradient, float *workspace) {
+  const float *x = inputs.x;
+  const size_t x_row = inputs.row;
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
-  ASSERT(lanes % NETWORK_LANES == 0);
+  ASSERT(inputs.lanes % NETWORK_LANES == 0);
   for (int l = 0; l < shape->layers; l++) {
     const int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
     memset(at.transposed[l], 0,
@@ -358,14 +361,14 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
     /* A column of ones after the inputs makes the bias one more weight. */
     for (int lane = 0; lane < LANES; lane++) at.transposed[l][(size_t)lane * columns + in] = 1.0f;
   }
-  for (int lane = 0; lane < lanes; lane += LANES) {
-    forward_layers(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
+  for (int lane = 0; lane < inputs.lanes; lane += LANES) {
+    forward_layers(&at, LANES, x + lane, x_row, at.active[last], LANES);
     slope_of(context, lane, at.active[last], at.delta[last % 2]);
     for (int l = last; l > 0; l--) {
-      network_add_gradient(shape, &at, l, at.active[l - 1], LANES, at.delta[l % 2]);
-      network_backward(shape, &at, l, LANES, at.delta[l % 2], LANES, at.delta[(l - 1) % 2], LANES);
+      network_add_gradient(&at, l, at.active[l - 1], LANES, at.delta[l % 2]);
+      network_backward(&at, l, LANES, at.delta[l % 2], LANES, at.delta[(l - 1) % 2], LANES);
     }
-    network_add_gradient(shape, &at, 0, x + lane, x_row, at.delta[0]);
+    network_add_gradient(&at, 0, x + lane, x_row, at.delta[0]);
   }
   for (int l = 0; l < shape->layers; l++) { /* pack in the order of the parameters */
     const int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
@@ -379,31 +382,36 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
   }
 }
 
-/* Returns the mean of a loss over `count` terms, and computes its gradient. */
-static float network_mean_loss(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                               const float *target, NetworkSlope *loss_of, double count, float *gradient,
-                               float *workspace) {
-  Loss loss = {.out = shape->width[shape->layers],
-               .target = target,
-               .target_row = (size_t)lanes,
-               .scale = (float)(1 / count)};
-  network_gradient(shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
+/* Returns a loss that is a mean over `count` terms, with target[width_L, lanes]. */
+static Loss network_loss_of(const NetworkShape *shape, int lanes, const float *target, double count) {
+  return (Loss){.out = shape->width[shape->layers],
+                .target = target,
+                .target_row = (size_t)lanes,
+                .scale = (float)(1 / count)};
+}
+
+/* Returns the mean over `count` terms whose sums are those of the lanes. */
+static float network_mean_loss(const Loss *loss, double count) {
   double sum = 0;
-  for (int lane = 0; lane < LANES; lane++) sum += loss.sum[lane];
+  for (int lane = 0; lane < LANES; lane++) sum += loss->sum[lane];
   return (float)(sum / count);
 }
 
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace) {
-  double count = (double)lanes * shape->width[shape->layers];
-  return network_mean_loss(shape, parameters, lanes, x, target, network_squared_loss, count, gradient,
-                           workspace);
+  const double count = (double)lanes * shape->width[shape->layers];
+  const NetworkInputs inputs = {.lanes = lanes, .x = x, .row = (size_t)lanes};
+  Loss loss = network_loss_of(shape, lanes, target, count);
+  network_gradient(shape, parameters, inputs, network_squared_loss, &loss, gradient, workspace);
+  return network_mean_loss(&loss, count);
 }
 
 float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                                const float *target, float *gradient, float *workspace) {
-  return network_mean_loss(shape, parameters, lanes, x, target, network_entropy_loss, lanes, gradient,
-                           workspace);
+  const NetworkInputs inputs = {.lanes = lanes, .x = x, .row = (size_t)lanes};
+  Loss loss = network_loss_of(shape, lanes, target, lanes);
+  network_gradient(shape, parameters, inputs, network_entropy_loss, &loss, gradient, workspace);
+  return network_mean_loss(&loss, lanes);
 }
 
 /* Computes delta [x', 1] for each lane separately: to[out in + out, 64]. */
@@ -421,12 +429,12 @@ void network_sensitivity(const NetworkShape *shape, const float *parameters, con
   Layout at = layout_of(shape, parameters, workspace);
   const int last = shape->layers - 1;
   ASSERT(shape->width[shape->layers] == 1);
-  forward_layers(shape, &at, LANES, x, x_row, y, LANES);
+  forward_layers(&at, LANES, x, x_row, y, LANES);
   for (int lane = 0; lane < LANES; lane++) at.delta[last % 2][lane] = 1;
   for (int l = last; l > 0; l--) {
     network_weight_slopes(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, at.delta[l % 2],
                           jacobian + (at.weight[l] - parameters) * LANES);
-    network_backward(shape, &at, l, LANES, at.delta[l % 2], LANES, at.delta[(l - 1) % 2], LANES);
+    network_backward(&at, l, LANES, at.delta[l % 2], LANES, at.delta[(l - 1) % 2], LANES);
   }
   network_weight_slopes(shape->width[0], shape->width[1], x, x_row, at.delta[0], jacobian);
 }

@@ -19,12 +19,18 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
  * width_0, lanes], its rows bit for bit what network_vjp gives for unit vectors. */
 void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                       float *jacobian, float *workspace);
-/* Computes gradient[network_parameters] of any function of the outputs that is a sum over lanes, with x in
- * rows of x_row: slope_of computes its derivatives slope[width_L, NETWORK_LANES] with respect to the outputs
+/* The inputs x[width_0, lanes] of a network, in rows of `row` >= lanes. */
+typedef struct {
+  int lanes;
+  const float *x;
+  size_t row;
+} NetworkInputs;
+/* Computes gradient[network_parameters] of any function of the outputs that is a sum over lanes: slope_of
+ * computes its derivatives slope[width_L, NETWORK_LANES] with respect to the outputs
  * y[width_L, NETWORK_LANES] of lanes first, first + 1, .. */
 typedef void NetworkSlope(void *context, int first, const float *y, float *slope);
-void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient, float *workspace);
+void network_gradient(const NetworkShape *shape, const float *parameters, NetworkInputs inputs,
+                      NetworkSlope *slope_of, void *context, float *gradient, float *workspace);
 /* Computes, for a network with one output and NETWORK_LANES lanes of x in rows of x_row, y[NETWORK_LANES]
  * and, for each lane separately, its derivatives with respect to the parameters, jacobian[network_parameters,
  * NETWORK_LANES]. */
