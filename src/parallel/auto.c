@@ -97,10 +97,15 @@ static Status auto_fit_across_ranks(Arena *memory, const AutoJob *job, int candi
   return parallel_fits_run_one(memory, family, &settled, &source, job->mode, job->stop, out);
 }
 
+/* Data in two parts, samples of theta or logs: tasks to judge by, and the rest, to learn from. */
+typedef struct {
+  Samples theta, samples;
+  Logs tasks, logs;
+} Split;
+
 /* Splits the data in random order: the first `held` become tasks, `repeats` times over, and the rest is for
  * learning. */
-static Status auto_hold_out_tasks(Arena *memory, const AutoJob *job, int held, int repeats, Samples *theta,
-                                  Samples *samples, Logs *tasks, Logs *logs) {
+static Status auto_hold_out_tasks(Arena *memory, const AutoJob *job, int held, int repeats, Split *out) {
   SCRATCH_ARENA(scratch);
   const FitSource *all = &job->source;
   const int d = fit_source_dimension(all), n = all->logs ? all->logs->tasks : all->samples->n;
@@ -111,9 +116,10 @@ static Status auto_hold_out_tasks(Arena *memory, const AutoJob *job, int held, i
     order[k] = rng_permuted(n, rng_key(job->fit->seed, RNG_AUTO), job->fit->replicate,
                             k < again ? k % held : k - again);
   if (all->logs) {
-    TRY(logs_select(memory, all->logs, again + held, order, tasks));
-    return logs_select(memory, all->logs, n - held, order + again + held, logs);
+    TRY(logs_select(memory, all->logs, again + held, order, &out->tasks));
+    return logs_select(memory, all->logs, n - held, order + again + held, &out->logs);
   }
+  Samples *theta = &out->theta, *samples = &out->samples;
   *theta = (Samples){.d = d, .n = again + held};
   *samples = (Samples){.d = d, .n = n - held};
   ALLOCATE(memory, theta->theta, (size_t)d * (size_t)theta->n);
@@ -142,8 +148,7 @@ static Status auto_choose_across_ranks(Arena *memory, const AutoJob *job, AutoCh
   const int repeats = once || held > LANES / 2      ? 1
                       : held < LANES / MOST_REPEATS ? MOST_REPEATS
                                                     : LANES / held;
-  Samples theta = {0}, samples = {0};
-  Logs held_logs = {0}, rest = {0};
+  Split split = {.theta = {0}};
   AutoTasks tasks = {0};
   double *score, *work; /* score[CANDIDATES, sizes, repeats, tasks], on rank 0 */
   *choice = (AutoChoice){
@@ -152,8 +157,8 @@ static Status auto_choose_across_ranks(Arena *memory, const AutoJob *job, AutoCh
   if (n < LEAST_TASKS)
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
                       logs ? "past tasks" : "samples", LEAST_TASKS);
-  TRY(parallel_agree(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &held_logs, &rest)));
-  Learnt from = {.source = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL}};
+  TRY(parallel_agree(auto_hold_out_tasks(&scratch, job, held, repeats, &split)));
+  Learnt from = {.source = {.samples = logs ? NULL : &split.samples, .logs = logs ? &split.logs : NULL}};
   ALLOCATE_ON_RANKS(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE_ON_RANKS(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
   for (int k = 0; k < CANDIDATES; k++) {
@@ -163,8 +168,8 @@ static Status auto_choose_across_ranks(Arena *memory, const AutoJob *job, AutoCh
     TRY(auto_fit_across_ranks(memory, job, c, &from, prior));
     if (parallel_rank() == 0 && k == 0) {
       choice->level = prior->mixture->components == 1 ? LEVEL_OF_GAUSSIAN : LEVEL_OF_SHAPES;
-      status = logs ? auto_tasks_of_logs(memory, &held_logs, prior->noise, job->fit, &tasks)
-                    : auto_tasks_of_theta(memory, &theta, job->likelihood, choice->sizes, choice->size,
+      status = logs ? auto_tasks_of_logs(memory, &split.tasks, prior->noise, job->fit, &tasks)
+                    : auto_tasks_of_theta(memory, &split.theta, job->likelihood, choice->sizes, choice->size,
                                           job->fit, &tasks);
     }
     if (parallel_rank() == 0 && status == STATUS_OK) {

@@ -13,20 +13,16 @@
 enum { MOST_DRAWS = 20, FEWEST_DRAWS = 8, FEW_DIMENSIONS = 10 };
 enum { MOST_ROWS = 1000 /* most that are observed, or predicted, per task from logs */ };
 
-static Status auto_tasks_allocate(Arena *memory, int d, int n, const Likelihood *likelihood,
-                                  const PriorFit *fit, int rounds, int tests, AutoTasks *out) {
-  const size_t lanes = (size_t)n, column = (size_t)d * lanes;
-  *out = (AutoTasks){.d = d,
-                     .n = n,
-                     .likelihood = *likelihood,
-                     .seed = fit->seed,
-                     .replicate = fit->replicate,
-                     .draws = d <= FEW_DIMENSIONS ? MOST_DRAWS : FEWEST_DRAWS,
-                     .tests = tests};
+/* Allocates the arrays of tasks of which d, n, `tests` and the likelihood are set. */
+static Status auto_tasks_allocate(Arena *memory, const PriorFit *fit, int rounds, AutoTasks *out) {
+  const size_t lanes = (size_t)out->n, column = (size_t)out->d * lanes;
+  out->seed = fit->seed;
+  out->replicate = fit->replicate;
+  out->draws = out->d <= FEW_DIMENSIONS ? MOST_DRAWS : FEWEST_DRAWS;
   ALLOCATE(memory, out->phi, (size_t)rounds * column);
   ALLOCATE(memory, out->reward, (size_t)rounds * lanes);
-  ALLOCATE(memory, out->test, (size_t)tests * column);
-  ALLOCATE(memory, out->outcome, (size_t)tests * lanes);
+  ALLOCATE(memory, out->test, (size_t)out->tests * column);
+  ALLOCATE(memory, out->outcome, (size_t)out->tests * lanes);
   return STATUS_OK;
 }
 
@@ -39,9 +35,8 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
   SCRATCH_ARENA(scratch);
   const int d = theta->d, n = theta->n, rounds = size[sizes - 1];
   double *normal, *uniform;
-  TRY(auto_tasks_allocate(memory, d, n, likelihood, fit, rounds, d, out));
-  out->sizes = sizes;
-  out->size = size;
+  *out = (AutoTasks){.d = d, .n = n, .likelihood = *likelihood, .tests = d, .sizes = sizes, .size = size};
+  TRY(auto_tasks_allocate(memory, fit, rounds, out));
   ALLOCATE_ARRAYS(&scratch, n, normal, uniform);
   for (int round = 0; round < rounds; round++) {
     double *phi = out->phi + (size_t)round * (size_t)(d * n), *reward = out->reward + round * n;
@@ -109,10 +104,14 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
   for (int k = 0; k < n; k++)
     most = (int)fmax(most, fmin(logs_task(logs, k)[width - 1] / 2 + 0.5, MOST_ROWS));
   *rounds = logs_has_rows(logs) ? most : d;
-  TRY(auto_tasks_allocate(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
-  out->sizes = 1;
-  out->size = rounds;
-  out->predicted = true;
+  *out = (AutoTasks){.d = d,
+                     .n = n,
+                     .likelihood = likelihood,
+                     .tests = *rounds,
+                     .sizes = 1,
+                     .size = rounds,
+                     .predicted = true};
+  TRY(auto_tasks_allocate(memory, fit, *rounds, out));
   if (!logs_has_rows(logs)) {
     for (int k = 0; k < n; k++) TRY(auto_tasks_halve_evidence(logs_task(logs, k), k, work, out));
     return STATUS_OK;
