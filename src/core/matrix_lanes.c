@@ -6,31 +6,41 @@
 
 #include <stdlib.h>
 
-/* Multiplies A or A' by B or B'. */
-static void matrix_lanes_multiply(int d, int lanes, bool transposed_a, const double *a, bool transposed_b,
-                                  const double *b, MatrixResult result, double *c) {
+/* A matrix, or its transpose, as a factor of a product. */
+typedef struct {
+  const double *entries; /* [d, d, lanes] */
+  bool transposed;
+} MatrixFactor;
+
+static MatrixFactor factor_of(const double *entries) { return (MatrixFactor){.entries = entries}; }
+static MatrixFactor factor_transposed(const double *entries) {
+  return (MatrixFactor){.entries = entries, .transposed = true};
+}
+
+static void matrix_lanes_multiply(int d, int lanes, MatrixFactor a, MatrixFactor b, MatrixResult result,
+                                  double *c) {
   const MatrixShape shape = {d, d, d, lanes};
   if (linalg_is_single(d, lanes))
-    linalg_product(d, transposed_a, a, transposed_b, b, c);
+    linalg_product(d, a.transposed, a.entries, b.transposed, b.entries, c);
   else
-    matrix_kernel_product(shape, a, matrix_order(d, transposed_a), b, matrix_order(d, transposed_b), result,
-                          c);
+    matrix_kernel_product(shape, a.entries, matrix_order(d, a.transposed), b.entries,
+                          matrix_order(d, b.transposed), result, c);
 }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  matrix_lanes_multiply(d, lanes, false, a, false, b, MATRIX_PLAIN, c);
+  matrix_lanes_multiply(d, lanes, factor_of(a), factor_of(b), MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  matrix_lanes_multiply(d, lanes, false, a, true, b, MATRIX_PLAIN, c);
+  matrix_lanes_multiply(d, lanes, factor_of(a), factor_transposed(b), MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  matrix_lanes_multiply(d, lanes, true, a, false, b, MATRIX_PLAIN, c);
+  matrix_lanes_multiply(d, lanes, factor_transposed(a), factor_of(b), MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  matrix_lanes_multiply(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
+  matrix_lanes_multiply(d, lanes, factor_transposed(a), factor_of(a), MATRIX_SYMMETRIC, c);
   if (!linalg_is_single(d, lanes)) return;
   for (int i = 0; i < d; i++) /* BLAS may round the two halves differently */
     for (int j = 0; j < i; j++) c[(size_t)j * (size_t)d + (size_t)i] = c[(size_t)i * (size_t)d + (size_t)j];
@@ -71,8 +81,8 @@ void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, d
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
-  matrix_lanes_multiply(d, lanes, false, fourth, false, fourth, MATRIX_SYMMETRIC, square);
-  matrix_lanes_multiply(d, lanes, false, square, false, square, MATRIX_SYMMETRIC, fourth);
+  matrix_lanes_multiply(d, lanes, factor_of(fourth), factor_of(fourth), MATRIX_SYMMETRIC, square);
+  matrix_lanes_multiply(d, lanes, factor_of(square), factor_of(square), MATRIX_SYMMETRIC, fourth);
   double *norm = square;
   matrix_lanes_coarse_bound(d, lanes, fourth, norm);
   for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));

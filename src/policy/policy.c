@@ -157,12 +157,12 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   if (sampler) TRY(rule_check(options, &likelihood));
   if (sampler) TRY(rule_check_arms(options, problem->arms));
-  if (!method->ops || !method->ops->conjugate_only || likelihood_is_conjugate(&problem->likelihood))
-    return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s "
-                    "is not: use glm_ucb",
-                    method->name, problem->likelihood.ops->name);
+  if (method->ops && method->ops->conjugate_only && !likelihood_is_conjugate(&problem->likelihood))
+    return status_set(STATUS_INPUT,
+                      "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood "
+                      "%s is not: use glm_ucb",
+                      method->name, problem->likelihood.ops->name);
+  return STATUS_OK;
 }
 
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out) {

@@ -29,7 +29,7 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   const int d = history->d, runs = history->runs;
   const size_t vectors = (size_t)d * (size_t)runs;
   const HistoryView view = history_view(history, 1, 0, runs);
-  if (!likelihood_is_conjugate(history->likelihood)) {
+  if (ridge->prior_precision) {
     irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
                ridge->vector, ridge->theta, fallbacks);
     memcpy(ridge->cholesky, ridge->irls.factor, vectors * (size_t)d * sizeof *ridge->cholesky);

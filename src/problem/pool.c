@@ -49,13 +49,16 @@ static void arm_pool_keep(World *world) {
   }
 }
 
-/* Computes phi[d, count] <- zeta phi + members of the pools kept[count, K, d] of `count` runs, chosen by the
- * uniform numbers. The product is rounded first, as in special_two_products. */
-INLINE void add_members_of(size_t count, size_t d, size_t arms, size_t stride, double zeta,
-                           const double *restrict kept, const double *restrict uniform,
-                           double *restrict phi) {
-  const double *member[RUNS];
+/* Finds member[count], those of the pools kept[count, K, d] that the uniform numbers choose. */
+INLINE void choose_members(size_t count, size_t d, size_t arms, const double *kept, const double *uniform,
+                           const double **member) {
   for (size_t b = 0; b < count; b++) member[b] = kept + (b * arms + (size_t)(uniform[b] * (double)arms)) * d;
+}
+
+/* Computes phi[d, count] <- zeta phi + member[count]. The product is rounded first, as in
+ * special_two_products. */
+INLINE void add_members_of(size_t count, size_t d, size_t stride, double zeta, const double *const *member,
+                           double *restrict phi) {
   for (size_t i = 0; i < d; i++)
     for (size_t b = 0; b < count; b++)
       phi[i * stride + b] = member[b][i] + (zeta * phi[i * stride + b] + 0.0);
@@ -65,10 +68,14 @@ INLINE void add_members_of(size_t count, size_t d, size_t arms, size_t stride, d
 SIMD_CLONES
 static void arm_pool_add_members(size_t d, size_t arms, size_t runs, double zeta, const double *kept,
                                  const double *uniform, double *phi) {
+  const double *member[RUNS];
   size_t b = 0;
-  for (; b + RUNS <= runs; b += RUNS)
-    add_members_of(RUNS, d, arms, runs, zeta, kept + b * arms * d, uniform + b, phi + b);
-  add_members_of(runs - b, d, arms, runs, zeta, kept + b * arms * d, uniform + b, phi + b);
+  for (; b + RUNS <= runs; b += RUNS) {
+    choose_members(RUNS, d, arms, kept + b * arms * d, uniform + b, member);
+    add_members_of(RUNS, d, runs, zeta, member, phi + b);
+  }
+  choose_members(runs - b, d, arms, kept + b * arms * d, uniform + b, member);
+  add_members_of(runs - b, d, runs, zeta, member, phi + b);
 }
 
 /* Draws noise, and adds the members to zeta times the noise while it is in the cache, two arms at a time: a

@@ -48,10 +48,17 @@ static void index_break_ties(const RngLanes *ties, int first, int count, int k, 
   }
 }
 
+/* Where the arms of all runs go, and what they were chosen by; `top` and `index` may be NULL. */
+typedef struct {
+  int *arm; /* [B] */
+  double *top; /* [B], the highest index */
+  double *index; /* [B, K] */
+} BestArms;
+
 /* Chooses the arms of `count` runs, from run `first` on, of equal arms the first unless `ties`. Returns
  * whether there are equal arms. */
-INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int count, int first, int *arm,
-                            double *highest, double *all) {
+INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int count, int first, BestArms out) {
+  int *arm = out.arm + first;
   const int d = of->d;
   const size_t stride = (size_t)of->runs;
   const double *features = of->features + first, *mean = of->mean + first;
@@ -59,9 +66,10 @@ INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int cou
   Mask taken[VECTORS], any = {0};
   for (int v = 0; v < VECTORS; v++) {
     taken[v] = (Mask){0};
-    /* Lanes beyond the runs have an index of 0, which must not tie. */
-    for (int n = 0; n < SIMD_DOUBLES; n++) top[v][n] = v * SIMD_DOUBLES + n < count ? -INFINITY : INFINITY;
+    top[v] = real_of(-INFINITY);
   }
+  /* Lanes beyond the runs have an index of 0, which must not tie. */
+  for (int n = count; n < LANES; n++) top[n / SIMD_DOUBLES][n % SIMD_DOUBLES] = INFINITY;
   for (int k = 0; k < of->arms; k++, features += (size_t)d * stride) {
     Real index[VECTORS], square[VECTORS];
     Mask tied[VECTORS];
@@ -82,31 +90,34 @@ INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int cou
       taken[v] = (better & k) | (~better & taken[v]);
     }
     if (ties) index_break_ties(&of->ties, first, count, k, tied, taken);
-    for (int n = 0; n < count && all; n++)
-      all[(size_t)n * (size_t)of->arms + (size_t)k] = index[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
+    if (!out.index) continue;
+    for (int n = 0; n < count; n++)
+      out.index[(size_t)(first + n) * (size_t)of->arms + (size_t)k] =
+          index[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
   }
   for (int n = 0; n < count; n++) arm[n] = (int)taken[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
-  for (int n = 0; n < count && highest; n++) highest[n] = top[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
+  if (out.top)
+    for (int n = 0; n < count; n++) out.top[first + n] = top[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
   return !real_everywhere(~any);
 }
 
 /* Does what rule_index does for `count` runs; separate from the loop below, which need not pay for it. */
-__attribute__((noinline)) static void best_of_runs(const IndexedArms *of, int count, int first, int *arm,
-                                                   double *highest, double *all) {
-  best_of_vectors(of, of->covariance != NULL, true, count, first, arm, highest, all);
+__attribute__((noinline)) static void best_of_runs(const IndexedArms *of, int count, int first,
+                                                   BestArms out) {
+  best_of_vectors(of, of->covariance != NULL, true, count, first, out);
 }
 
 void rule_index(const IndexedArms *of, int *arm, double *top, double *index) {
+  const BestArms all = {.arm = arm, .top = top, .index = index}, best = {.arm = arm, .top = top};
   for (int b = 0; b < of->runs; b += LANES) {
     const int count = of->runs - b < LANES ? of->runs - b : LANES;
-    double *highest = top ? top + b : NULL, *all = index ? index + (size_t)b * (size_t)of->arms : NULL;
-    bool tied = all != NULL;
+    bool tied = index != NULL;
     if (!tied && count < LANES)
-      tied = best_of_vectors(of, of->covariance != NULL, false, count, b, arm + b, highest, NULL);
+      tied = best_of_vectors(of, of->covariance != NULL, false, count, b, best);
     else if (!tied && of->covariance)
-      tied = best_of_vectors(of, true, false, LANES, b, arm + b, highest, NULL);
+      tied = best_of_vectors(of, true, false, LANES, b, best);
     else if (!tied)
-      tied = best_of_vectors(of, false, false, LANES, b, arm + b, highest, NULL);
-    if (tied) best_of_runs(of, count, b, arm + b, highest, all);
+      tied = best_of_vectors(of, false, false, LANES, b, best);
+    if (tied) best_of_runs(of, count, b, all);
   }
 }

@@ -195,9 +195,11 @@ static void study_step_method(Block *block, int64_t *fallbacks) {
 /* Updates mean[d, B] and covariance[d, d, B] of the states so far with theta[d, B], state `count` of a chain,
  * and spread[d, d, B], the sum of products of deviations from the mean. deviation[d, B] is scratch. */
 SIMD_CLONES
-static void study_average_chain(size_t d, size_t runs, double count, const double *restrict theta,
-                                double *restrict mean, double *restrict spread, double *restrict covariance,
-                                double *restrict deviation) {
+static void study_average_chain(const Block *block, double count) {
+  const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs;
+  const double *restrict theta = block->theta;
+  double *restrict mean = block->mean, *restrict deviation = block->deviation;
+  double *restrict spread = block->spread, *restrict covariance = block->covariance;
   const double share = (count - 1) / count;
   for (size_t n = 0; n < d * runs; n++) {
     deviation[n] = theta[n] - mean[n];
@@ -246,7 +248,7 @@ static Status study_convergence_simulate(Block *block, Timer *timer) {
   const TaskResult *result = block->run->result;
   const Sampler *sampler = &block->sampler;
   const bool chain = sampler->ops->chain; /* it has no Gaussian: that of its time average is used */
-  const int runs = result->runs, d = block->run->problem->d;
+  const int runs = result->runs;
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = chain ? BURN_IN : 0;
   timer_start(timer);
@@ -258,8 +260,7 @@ static Status study_convergence_simulate(Block *block, Timer *timer) {
     timer_start(timer);
     study_step_method(block, result->columns.fallbacks);
     if (chain)
-      study_average_chain((size_t)d, (size_t)runs, (double)k, block->theta, block->mean, block->spread,
-                          block->covariance, block->deviation);
+      study_average_chain(block, (double)k);
     else if (wanted)
       sampler->ops->gaussian(sampler, block->mean, block->covariance);
     timer_stop(timer);
