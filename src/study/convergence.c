@@ -198,8 +198,10 @@ SIMD_CLONES
 static void study_average_chain(const Block *block, double count) {
   const size_t d = (size_t)block->run->problem->d, runs = (size_t)block->run->task->runs;
   const double *restrict theta = block->theta;
-  double *restrict mean = block->mean, *restrict deviation = block->deviation;
-  double *restrict spread = block->spread, *restrict covariance = block->covariance;
+  double *restrict mean = block->mean;
+  double *restrict deviation = block->deviation;
+  double *restrict spread = block->spread;
+  double *restrict covariance = block->covariance;
   const double share = (count - 1) / count;
   for (size_t n = 0; n < d * runs; n++) {
     deviation[n] = theta[n] - mean[n];
