@@ -28,17 +28,17 @@ double guard_of(const SamplerSetup *setup) {
                                                                          : guard_asked(setup->options);
 }
 
-Status guard_mixture(Arena *memory, const Prior *beside, double g, Mixture *out) {
+Status guard_mixture(Arena *memory, const Prior *prior, double g, Mixture *out) {
   SCRATCH_ARENA(scratch);
-  const Mixture *prior = prior_stand_in(beside);
-  const double width = beside->guard.weight > 0 ? beside->guard.width : WIDE_WIDTH;
-  const size_t d = (size_t)prior->d, count = (size_t)prior->components;
+  const Mixture *given = prior_stand_in(prior);
+  const double width = prior->guard.weight > 0 ? prior->guard.width : WIDE_WIDTH;
+  const size_t d = (size_t)given->d, count = (size_t)given->components;
   Mixture wide;
-  TRY(prior_wide_create(&scratch, prior, width, &wide));
-  TRY(mixture_create(memory, prior->d, prior->components + 1, out));
-  memcpy(out->mean, prior->mean, count * d * sizeof *out->mean);
-  memcpy(out->covariance, prior->covariance, count * d * d * sizeof *out->covariance);
-  for (size_t c = 0; c < count; c++) out->weight[c] = (1 - g) * prior->weight[c];
+  TRY(prior_wide_create(&scratch, given, width, &wide));
+  TRY(mixture_create(memory, given->d, given->components + 1, out));
+  memcpy(out->mean, given->mean, count * d * sizeof *out->mean);
+  memcpy(out->covariance, given->covariance, count * d * d * sizeof *out->covariance);
+  for (size_t c = 0; c < count; c++) out->weight[c] = (1 - g) * given->weight[c];
   out->weight[count] = g;
   memcpy(out->mean + count * d, wide.mean, d * sizeof *out->mean);
   memcpy(out->covariance + count * d * d, wide.covariance, d * d * sizeof *out->covariance);
@@ -47,9 +47,9 @@ Status guard_mixture(Arena *memory, const Prior *beside, double g, Mixture *out)
 
 Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **out) {
   const Prior *prior = setup->prior;
-  const Mixture *stand_in = prior_stand_in(prior);
   const size_t d = (size_t)prior->d, runs = (size_t)setup->runs, lanes = runs * (size_t)setup->draws;
   const bool set = prior->guard.weight > 0, automatic = config_is(setup->options, "guard", "auto");
+  const double shrink = automatic ? GUARD_AUTO_SHRINK : set ? prior->guard.shrink : 1;
   MixtureOptions options = mixture_posterior_options(setup->options);
   Guard *self;
   options.alone = setup->alone;
@@ -59,10 +59,7 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   TRY(guard_mixture(memory, prior, g, &self->mixture));
   TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, options,
                                &self->posterior));
-  mixture_posterior_scale_component(self->posterior, stand_in->components,
-                                    automatic ? GUARD_AUTO_SHRINK
-                                    : set     ? prior->guard.shrink
-                                              : 1);
+  mixture_posterior_scale_component(self->posterior, self->mixture.components - 1, shrink);
   ALLOCATE(memory, self->theta, d * lanes);
   ALLOCATE(memory, self->component, lanes);
   ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);
@@ -78,9 +75,10 @@ void guard_replace(Guard *self, const History *history, RngLanes rng, int draws,
   const size_t lanes = rng.lanes;
   rng.key = rng_subkey(rng.key, RNG_GUARD);
   mixture_posterior_sample(self->posterior, history, rng, draws, self->theta, self->component, fallbacks);
-  for (size_t n = 0; n < lanes; n++)
-    for (size_t i = 0; i < (size_t)self->mixture.d && self->component[n] == wide; i++)
-      theta[i * lanes + n] = self->theta[i * lanes + n];
+  for (size_t n = 0; n < lanes; n++) {
+    if (self->component[n] != wide) continue;
+    for (size_t i = 0; i < (size_t)self->mixture.d; i++) theta[i * lanes + n] = self->theta[i * lanes + n];
+  }
 }
 
 void guard_moments(Guard *self, const History *history, double *mean, double *covariance,

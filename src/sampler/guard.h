@@ -23,7 +23,7 @@ double guard_asked(const Config *options);
 double guard_of(const SamplerSetup *setup);
 
 /* Creates the mixture of the prior's components, with weights times 1 - g, and last the wide Gaussian. */
-Status guard_mixture(Arena *memory, const Prior *beside, double g, Mixture *out);
+Status guard_mixture(Arena *memory, const Prior *prior, double g, Mixture *out);
 /* Creates a guard for g > 0. Returns STATUS_INPUT if the prior has no mixture to stand in for it. */
 Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **out);
 

@@ -127,7 +127,8 @@ static History sampler_enter(Sampler *sampler, const History *history, int64_t *
 
 static void sampler_begin(Sampler *sampler, int runs) {
   sampler->ops->begin(sampler, runs);
-  sampler->seen_runs = runs, sampler->seen_rounds = 0;
+  sampler->seen_runs = runs;
+  sampler->seen_rounds = 0;
 }
 
 Status sampler_check(const SamplerOps *method, const Config *options, const Likelihood *likelihood) {
@@ -311,7 +312,8 @@ void sampler_catch_up(Sampler *sampler, const History *history, int64_t *fallbac
 
 void sampler_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
   from->ops->carry(from, from_run, to, to_run);
-  to->seen_runs = to->setup.runs, to->seen_rounds = from->seen_rounds;
+  to->seen_runs = to->setup.runs;
+  to->seen_rounds = from->seen_rounds;
 }
 
 RngLanes sampler_update_streams(const Sampler *sampler, int round, int draws, int first, int lanes) {

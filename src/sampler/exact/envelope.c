@@ -137,8 +137,10 @@ bool envelope_build(Envelope *self, const History *history, int run, int64_t *fa
   for (int loose = 1; loose > 0; loose = envelope_take_loose_cells(self))
     for (int first = 0; first < loose; first += BATCH / PRIOR_GRID_QUARTERS) {
       const EnvelopeCell *parents = &work->split[first];
+      const int left = loose - first,
+                together = left < BATCH / PRIOR_GRID_QUARTERS ? left : BATCH / PRIOR_GRID_QUARTERS;
       int filled = 0;
-      for (int s = 0; s < loose - first && filled < BATCH; s++)
+      for (int s = 0; s < together; s++)
         for (uint32_t k = 0; k < PRIOR_GRID_QUARTERS; k++) {
           const GridCell whole = parents[s].place;
           work->place[filled++] =
@@ -147,7 +149,10 @@ bool envelope_build(Envelope *self, const History *history, int run, int64_t *fa
       envelope_add_batch(self, parents, filled);
     }
   double sum = 0;
-  for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];
+  for (int c = 0; c < self->count; c++) {
+    sum += self->weight[c];
+    self->cumulative[c] = sum;
+  }
   return sum > 0;
 }
 

@@ -121,7 +121,7 @@ static void lmc_step_on_quadratic(Lmc *work, RngLanes *rng, double *theta, int64
   for (int left = work->step.steps; left > 0; left -= MOVES) {
     const int count = left < MOVES ? left : MOVES;
     for (int k = 0; k < count; k++) {
-      step_size_choose(&work->step, potential, NULL, NULL, NULL, NULL, work->h, fallbacks);
+      step_size_choose(&work->step, potential, &(StepPoint){.gradient = NULL}, work->h, fallbacks);
       rng_lanes_normal(rng, d, work->normals + (size_t)(k * d * lanes));
     }
     for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
@@ -140,7 +140,8 @@ static void lmc_step_on_any(Lmc *work, RngLanes *rng, double *theta, int64_t *fa
   for (int k = 0; k < work->step.steps; k++) {
     potential_derivatives(potential, theta, work->gradient, hessian);
     if (work->feel_good > 0) feel_good_subtract(potential, work->pull, theta, work->normal, work->gradient);
-    step_size_choose(&work->step, potential, work->gradient, hessian, NULL, NULL, work->h, fallbacks);
+    const StepPoint point = {.gradient = work->gradient, .hessian = hessian};
+    step_size_choose(&work->step, potential, &point, work->h, fallbacks);
     rng_lanes_normal(rng, d, work->normal);
     for (int i = 0; i < d; i++) /* to theta - h g + sqrt(2 h) z */
       for (int n = 0; n < lanes; n++) {
@@ -149,6 +150,21 @@ static void lmc_step_on_any(Lmc *work, RngLanes *rng, double *theta, int64_t *fa
             special_two_products(sqrt(2 * work->h[n]), work->normal[at], -work->h[n], work->gradient[at]);
       }
     lmc_step_guard(potential, 0, lanes, lanes, theta, fallbacks);
+  }
+}
+
+/* Computes pull[n], the weight of the feel-good term times rounds times R; once for all lanes of a run. */
+static void lmc_step_find_pull(Lmc *work, const HistoryView *view) {
+  const double weight = work->feel_good * work->potential.eta * view->history->temper;
+  int last = -1;
+  for (int n = 0; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    if (run == last)
+      work->pull[n] = work->pull[n - 1];
+    else
+      work->pull[n] =
+          weight * sqrt(history_observations(view->history, run) * history_squares(view->history, run));
+    last = run;
   }
 }
 
@@ -163,14 +179,9 @@ void lmc_step_round(Lmc *work, RngLanes *rng, double *theta, int64_t *fallbacks)
    * with a network at the chain itself, the only place where the curvature is known. */
   memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);
   step_size_begin(&work->step, potential, potential->network ? theta : work->gradient);
-  const double weight = work->feel_good * potential->eta * view->history->temper;
-  for (int n = 0, last = -1; n < lanes && work->feel_good > 0; n++) { /* weight times rounds times R */
-    const int run = (view->first + n) / view->draws;
-    work->pull[n] =
-        run == last
-            ? work->pull[n - 1]
-            : weight * sqrt(history_observations(view->history, run) * history_squares(view->history, run));
-    last = run;
-  }
-  (quadratic ? lmc_step_on_quadratic : lmc_step_on_any)(work, rng, theta, fallbacks);
+  if (work->feel_good > 0) lmc_step_find_pull(work, view);
+  if (quadratic)
+    lmc_step_on_quadratic(work, rng, theta, fallbacks);
+  else
+    lmc_step_on_any(work, rng, theta, fallbacks);
 }

@@ -68,34 +68,46 @@ static void step_size_keep_stable(StepSize *step, int d, int lanes, const double
   bool all = true;
   for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
   if (all) return;
-  double *fine = step->trial, *square = step->scratch ? step->scratch + 2 * d * d * lanes : NULL;
-  if (square && gram) matrix_lanes_gram(d, lanes, matrix, square);
-  if (square) matrix_lanes_fine_bound(d, lanes, gram ? square : matrix, fine, step->scratch);
-  for (int n = 0; n < lanes && square; n++)
-    if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
+  if (step->scratch) {
+    double *fine = step->trial, *square = step->scratch + 2 * d * d * lanes;
+    if (gram) matrix_lanes_gram(d, lanes, matrix, square);
+    matrix_lanes_fine_bound(d, lanes, gram ? square : matrix, fine, step->scratch);
+    for (int n = 0; n < lanes; n++)
+      if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
+  }
   step_size_shorten(lanes, limit, step->checked, h, step->shortened);
 }
 
-void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
-                      const double *factor, const double *factor_bound, double *h, int64_t *fallbacks) {
+/* Computes h[n] by the rule `lambda_max`. */
+static void step_size_by_curvature(const StepSize *step, int lanes, double *h) {
+  for (int n = 0; n < lanes; n++) h[n] = step->size / fmax(step->bound[n], DBL_MIN);
+}
+
+void step_size_choose(StepSize *step, Potential *potential, const StepPoint *at, double *h,
+                      int64_t *fallbacks) {
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;
   memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);
-  if (!step->by_curvature) step_size_by_evidence(step, potential, h);
-  for (int n = 0; n < lanes && step->by_curvature; n++) h[n] = step->size / fmax(step->bound[n], DBL_MIN);
+  if (step->by_curvature)
+    step_size_by_curvature(step, lanes, h);
+  else
+    step_size_by_evidence(step, potential, h);
   if (potential->conjugate || potential->network)
     step_size_shorten(lanes, step->limit, step->bound, h, step->shortened);
-  if (hessian) {
-    (step->scratch ? matrix_lanes_moment_bound : matrix_lanes_coarse_bound)(d, lanes, hessian, step->checked);
-    step_size_keep_stable(step, d, lanes, hessian, false, step->limit, h);
+  if (at->hessian) {
+    if (step->scratch)
+      matrix_lanes_moment_bound(d, lanes, at->hessian, step->checked);
+    else
+      matrix_lanes_coarse_bound(d, lanes, at->hessian, step->checked);
+    step_size_keep_stable(step, d, lanes, at->hessian, false, step->limit, h);
   }
-  if (factor) {
-    memcpy(step->checked, factor_bound, (size_t)lanes * sizeof *factor_bound);
-    step_size_keep_stable(step, d, lanes, factor, true, 1, h);
+  if (at->factor) {
+    memcpy(step->checked, at->factor_bound, (size_t)lanes * sizeof *at->factor_bound);
+    step_size_keep_stable(step, d, lanes, at->factor, true, 1, h);
   }
   if (potential->self_concordance > 0) { /* keeps to the part of the step that can be trusted */
     for (int i = 0; i < d; i++)
-      for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
+      for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * at->gradient[i * lanes + n];
     potential_trust(potential, step->trial, step->checked);
     for (int n = 0; n < lanes; n++) {
       h[n] *= step->checked[n];

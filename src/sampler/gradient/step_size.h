@@ -43,9 +43,15 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
 /* Prepares for the lanes and evidence that the potential has been moved to. L is taken at reference[d, n]
  * (potential_ceiling). */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);
-/* Chooses h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With the hessian[d,
- * d, n] there, h lambda_max stays below the limit; NULL if L is enough. With F = factor[d, d, n] (or NULL), h
- * lambda_max of F'F stays below 1, given factor_bound[n], a cheap bound on that lambda_max
- * (core/matrix_lanes.h). */
-void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
-                      const double *factor, const double *factor_bound, double *h, int64_t *fallbacks);
+/* The point where a step is taken, and what it must not overtake. */
+typedef struct {
+  const double *gradient; /* [d, n] */
+  const double *hessian; /* [d, d, n]: h lambda_max of it stays below the limit; NULL if L is enough */
+  /* F[d, d, n]: h lambda_max of F'F stays below 1; NULL if there is none. A cheap bound on that lambda_max,
+   * [n] (core/matrix_lanes.h). */
+  const double *factor, *factor_bound;
+} StepPoint;
+
+/* Chooses h[n] at a point, for the lanes of the potential's view. */
+void step_size_choose(StepSize *step, Potential *potential, const StepPoint *at, double *h,
+                      int64_t *fallbacks);

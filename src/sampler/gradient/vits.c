@@ -106,6 +106,20 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   }
 }
 
+/* Copies to self->drawn, for every draw of the chunk, the Gaussian of its run that its uniform number
+ * picks. */
+static void vits_pick_gaussians(const Vits *self, int d, int runs, int draws, const Chunk *chunk) {
+  const int components = self->components;
+  for (int n = 0; n < chunk->lanes; n++) {
+    const int first = (chunk->first + n) / draws * components,
+              picked = first + lanes_pick(components, 1, self->weight + first, self->uniform[n]);
+    int lanes;
+    const VitsGaussian q = vits_lane(self, d, runs * components, picked, &lanes);
+    lanes_copy(d, 1, q.mean, lanes, self->drawn.mean + n, chunk->lanes);
+    lanes_copy(d * d, 1, q.root, lanes, self->drawn.root + n, chunk->lanes);
+  }
+}
+
 static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Vits *self = sampler->state;
@@ -114,18 +128,14 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
   const bool in_place = components == 1 && draws == 1; /* a chunk of draws is a chunk of Gaussians */
   const int most = in_place && self->width < self->drawn_lanes ? self->width : self->drawn_lanes;
   for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    VitsGaussian q = self->drawn;
     if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
-    for (int n = 0; n < chunk.lanes && !in_place; n++) {
-      const int first = (chunk.first + n) / draws * components,
-                picked = first + lanes_pick(components, 1, self->weight + first, self->uniform[n]);
-      int lanes;
-      const VitsGaussian q = vits_lane(self, d, history->runs * components, picked, &lanes);
-      lanes_copy(d, 1, q.mean, lanes, self->drawn.mean + n, chunk.lanes);
-      lanes_copy(d * d, 1, q.root, lanes, self->drawn.root + n, chunk.lanes);
-    }
+    if (in_place)
+      q = vits_chunk_gaussians(self, d, chunk.first);
+    else
+      vits_pick_gaussians(self, d, history->runs, draws, &chunk);
     rng_lanes_normal(&chunk.rng, d, self->normal);
-    vits_place(d, chunk.lanes, in_place ? vits_chunk_gaussians(self, d, chunk.first) : self->drawn,
-               self->normal, self->theta);
+    vits_place(d, chunk.lanes, q, self->normal, self->theta);
     chunk_store(&chunk, d, potential_theta(&self->potential, chunk.lanes, self->theta), theta);
   }
 }

@@ -29,7 +29,9 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   ALLOCATE_ARRAYS(memory, vector, out->theta, out->gradient, out->spread, out->lengths, out->eps,
                   out->at_mean);
   ALLOCATE_ARRAYS(memory, n, out->h, out->dot);
-  ALLOCATE_ARRAYS(memory, matrix, out->hessian, out->excess, out->product, out->copy, out->directions);
+  ALLOCATE_ARRAYS(memory, matrix, out->hessian, out->excess, out->product);
+  if (kind == VITS_HESSIAN_FREE)
+    ALLOCATE_ARRAYS(memory, matrix, out->directions, out->points, out->gradients, out->linear);
   ALLOCATE(memory, out->scratch, matrix_kernel_scratch(out->d));
   return STATUS_OK;
 }
@@ -97,14 +99,16 @@ static void vits_step_subtract_hessian(int d, int lanes, const double *a, double
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real trace = {0}, square = {0}, x, subtracted;
     for (int i = 0; i < d; i++) {
-      Real beside = {0}; /* off the diagonal */
+      Real off_diagonal = {0};
       for (int j = 0; j <= i; j++) {
         real_load(at, 1, a + (i * d + j) * lanes, &subtracted);
         real_load(at, 1, excess + (i * d + j) * lanes, &x);
-        if (j < i)
-          beside += x * x;
-        else
-          trace += x, square += 2 * beside + x * x;
+        if (j < i) {
+          off_diagonal += x * x;
+        } else {
+          trace += x;
+          square += 2 * off_diagonal + x * x;
+        }
         x -= subtracted;
         real_store(at, 1, &x, excess + (i * d + j) * lanes);
         real_store(at, 1, &x, excess + (j * d + i) * lanes);
@@ -119,8 +123,7 @@ static void vits_step_subtract_hessian(int d, int lanes, const double *a, double
 
 void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
   const int d = work->d, lanes = potential->view.lanes, vector = d * lanes, matrix = d * vector;
-  double *sum = work->product, *eps = work->directions, *gradient = work->copy;
-  double *point = work->hessian, *linear = point; /* one after the other */
+  double *sum = work->product, *eps = work->directions, *gradient = work->gradients;
   memset(sum, 0, (size_t)matrix * sizeof *sum);
   memset(work->gradient, 0, (size_t)vector * sizeof *work->gradient);
   potential_derivatives(potential, q.mean, work->at_mean, NULL);
@@ -132,13 +135,13 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
     linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
     for (int i = 0; i < count * d; i++)
       for (int n = 0; n < lanes; n++) eps[i * lanes + n] *= work->lengths[i / d * lanes + n];
-    matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, point);
-    for (int m = 0; m < count; m++) lanes_add((size_t)vector, 1, q.mean, point + m * vector);
-    potential_gradients(potential, count, point, gradient);
-    matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, linear);
+    matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, work->points);
+    for (int m = 0; m < count; m++) lanes_add((size_t)vector, 1, q.mean, work->points + m * vector);
+    potential_gradients(potential, count, work->points, gradient);
+    matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, work->linear);
     for (int m = 0; m < count; m++)
       for (int i = 0, k = m * vector; i < vector; i++, k++) {
-        const double rest = gradient[k] - linear[k];
+        const double rest = gradient[k] - work->linear[k];
         work->gradient[i] += rest;
         gradient[k] = rest - work->at_mean[i]; /* r_m */
       }
@@ -152,10 +155,10 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
 
 /* ---- updates */
 
-/* Computes g and A at one draw and returns A, which is the potential's precision if it does not depend on the
- * draw. */
-static const double *evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
-  const bool known = potential_has_fixed_hessian(potential);
+/* Computes g at one draw and, unless it is `known` because it does not depend on the draw, A into
+ * work->hessian. */
+static void evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, bool known,
+                             RngLanes *rng) {
   const int d = work->d, lanes = potential->view.lanes;
   rng_lanes_normal(rng, d, work->eps);
   vits_place(d, lanes, q, work->eps, work->theta);
@@ -164,7 +167,6 @@ static const double *evaluate_at_draw(VitsStep *work, Potential *potential, Vits
     linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->theta);
     lanes_add((size_t)d * (size_t)lanes, -1, work->theta, work->gradient);
   }
-  return known ? potential->precision : work->hessian;
 }
 
 /* Brings C, which drifts from B^-1, back by one Newton-Schulz iteration, C <- C (2I - BC). If long steps have
@@ -192,7 +194,8 @@ static void vits_step_refresh_inverse(VitsStep *work, const HistoryView *view, V
       double *c = q.inverse + i * lanes + n;
       *c = near ? *c - refreshed[i * lanes + n] : inverted[i * lanes + n];
     }
-  for (int n = 0; n < lanes && !work->step.by_curvature; n++)
+  if (work->step.by_curvature) return;
+  for (int n = 0; n < lanes; n++)
     if (!(work->dot[n] < 1)) fallbacks[(view->first + n) / view->draws]++;
 }
 
@@ -233,7 +236,8 @@ static void vits_step_guard(const VitsStep *work, const Potential *potential, Vi
     for (int k = i * lanes; k < (i + 1) * lanes; k++)
       beyond |= !((fabs(q.mean[k] - middle[i]) <= limit) & (work->spread[k] <= limit * limit));
   }
-  for (int n = 0; n < lanes && beyond; n++) {
+  if (!beyond) return;
+  for (int n = 0; n < lanes; n++) {
     double shrink = 1;
     bool touched = false;
     for (int i = 0; i < d; i++) {
@@ -243,7 +247,11 @@ static void vits_step_guard(const VitsStep *work, const Potential *potential, Vi
       if (fabs(away) > limit) *mean = middle[i] + copysign(limit, away);
       if (variance > limit * limit) shrink = fmin(shrink, limit / sqrt(variance));
     }
-    for (int k = n; k < d * d * lanes && shrink < 1; k += lanes) q.root[k] *= shrink, q.inverse[k] /= shrink;
+    if (shrink < 1)
+      for (int k = n; k < d * d * lanes; k += lanes) {
+        q.root[k] *= shrink;
+        q.inverse[k] /= shrink;
+      }
     if (touched) fallbacks[(view->first + n) / view->draws]++;
   }
 }
@@ -261,19 +269,23 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates in the rounds before, counted from round 0 */
   const bool drifts = work->kind != VITS_ONE || !linalg_is_single(d, lanes);
+  const bool known = work->kind != VITS_HESSIAN_FREE && potential_has_fixed_hessian(potential);
+  const double *hessian = known ? potential->precision : work->hessian;
+  const StepPoint point = {.gradient = work->gradient,
+                           .hessian = known ? NULL : hessian,
+                           .factor = q.inverse,
+                           .factor_bound = work->dot};
   step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
     if (drifts && (before + k) % REFRESH == 0) vits_step_refresh_inverse(work, &view, q, fallbacks);
-    const double *hessian = work->hessian;
     if (work->kind == VITS_HESSIAN_FREE)
       vits_step_estimate(work, potential, q, rng);
     else
-      hessian = evaluate_at_draw(work, potential, q, rng);
+      evaluate_at_draw(work, potential, q, known, rng);
     /* the lines of vits_step.h */
     if (!drifts) matrix_lanes_invert(d, lanes, q.root, q.inverse);
     vits_step_excess(work, lanes, hessian, q);
-    step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
-                     q.inverse, work->dot, work->h, fallbacks);
+    step_size_choose(&work->step, potential, &point, work->h, fallbacks);
     vits_step_subtract_scaled(d, lanes, work->h, work->gradient, q.mean);
     vits_step_move(work, lanes, hessian, q);
     vits_step_guard(work, potential, q, fallbacks);

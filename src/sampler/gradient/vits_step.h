@@ -50,9 +50,11 @@ typedef struct {
   StepSize step;
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
-  double *excess, *product, *copy; /* [d, d, n]: C'C - A; scratch */
+  double *excess, *product; /* [d, d, n]: C'C - A; scratch for products */
   double *spread, *scratch; /* [d, n]: the variances of B B'; for matrix_kernel_invert */
-  double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m, their lengths */
+  double *lengths; /* [d, n]: of a set of directions */
+  /* Hessian-free, [d, d, n] for a set of eps_m: these, mu + B eps_m, grad U there, and C' eps_m. */
+  double *directions, *points, *gradients, *linear;
   double *eps, *at_mean; /* [d, n]: eps, grad U(mu) */
   double *dot; /* [n] */
 } VitsStep;

@@ -9,8 +9,11 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
                prior_components = potential->closed_prior ? 0 : (size_t)potential->prior->mixture->components;
   *out = (VtsAscent){.potential = potential, .d = potential->d, .components = components};
   ALLOCATE_ARRAYS(memory, d * d, out->precision, out->root);
-  out->hessian = out->precision;
-  if (!potential_has_fixed_hessian(potential)) ALLOCATE(memory, out->hessian, d * d);
+  out->fixed_hessian = potential_has_fixed_hessian(potential);
+  if (out->fixed_hessian)
+    out->hessian = out->precision;
+  else
+    ALLOCATE(memory, out->hessian, d * d);
   ALLOCATE(memory, out->energy, components);
   ALLOCATE(memory, out->image, (size_t)components * d);
   ALLOCATE_ARRAYS(memory, d, out->vector, out->step, out->column, out->phi, out->growth, out->old_mean,
@@ -42,8 +45,13 @@ static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
     at->share[c] = energy;
     top = real_max(energy, top);
   }
-  for (int c = 0; c < prior->components; c++) sum += at->share[c] = real_exp(at->share[c] - top);
-  for (int c = 0; slopes && c < prior->components; c++) {
+  for (int c = 0; c < prior->components; c++) {
+    at->share[c] = real_exp(at->share[c] - top);
+    sum += at->share[c];
+  }
+  const Real bound = weight * (top + real_log(sum));
+  if (!slopes) return bound;
+  for (int c = 0; c < prior->components; c++) {
     const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
     const Real share = weight * at->share[c] / sum;
     for (int i = 0; i < d; i++)
@@ -52,7 +60,7 @@ static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
         at->hessian[i * d + j] += share * precision[i * d + j];
       }
   }
-  return weight * (top + real_log(sum));
+  return bound;
 }
 
 /* Loads phi of one row of every run and returns the rewards. *present is 0 in runs without such a row. */
@@ -80,8 +88,10 @@ static Real vts_ascent_rows_energy(const VtsAscent *at, int m, bool slopes) {
     Real present, middle = {0}, square = {0}, sum = {0}, first = {0}, second = {0};
     const Real reward = vts_ascent_load_row(at, row, &present);
     const Real weight = at->potential->likelihood_weight * history->temper * present;
-    for (int i = 0; i < d; i++)
-      middle += at->phi[i] * mean[i], square += at->phi[i] * at->phi[i] * variance[i];
+    for (int i = 0; i < d; i++) {
+      middle += at->phi[i] * mean[i];
+      square += at->phi[i] * at->phi[i] * variance[i];
+    }
     square = real_root(square);
     for (int k = 0; k < VTS_NODES; k++) {
       y[k] = reward;
@@ -94,8 +104,10 @@ static Real vts_ascent_rows_energy(const VtsAscent *at, int m, bool slopes) {
     if (!slopes) continue;
     likelihood->ops->derivatives(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
                                  (double *)slope, (double *)curvature);
-    for (int k = 0; k < VTS_NODES; k++)
-      first += weight * at->node_weight[k] * slope[k], second += weight * at->node_weight[k] * curvature[k];
+    for (int k = 0; k < VTS_NODES; k++) {
+      first += weight * at->node_weight[k] * slope[k];
+      second += weight * at->node_weight[k] * curvature[k];
+    }
     for (int i = 0; i < d; i++) {
       at->step[i] += first * at->phi[i];
       for (int j = 0; j <= i; j++) at->hessian[i * d + j] -= second * at->phi[i] * at->phi[j];
@@ -176,8 +188,11 @@ static void vts_ascent_factorise(VtsAscent *at, Mask active) {
 static void vts_ascent_aim_component(VtsAscent *at, int m, Mask active) {
   const int d = at->d;
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
-  for (int i = 0; i < d; i++) at->step[i] = at->vector[i] - at->image[m * d + i], at->growth[i] = (Real){0};
-  if (at->hessian != at->precision) {
+  for (int i = 0; i < d; i++) {
+    at->step[i] = at->vector[i] - at->image[m * d + i];
+    at->growth[i] = (Real){0};
+  }
+  if (!at->fixed_hessian) {
     memcpy(at->hessian, at->precision, (size_t)(d * d) * sizeof *at->hessian);
     if (!at->potential->closed_prior) log_prior_bound(at, m, true);
     vts_ascent_rows_energy(at, m, true);
@@ -258,8 +273,10 @@ static void vts_ascent_move_weights(VtsAscent *at, Mask active) {
   for (int m = 0; m < at->components; m++) slope[m] -= top;
   for (int tries = 0;; tries++) {
     Real sum = {0};
-    for (int m = 0; m < at->components; m++)
-      sum += at->q.weight[m] = real_max(real_of(VTS_LEAST_WEIGHT), old[m] * real_exp(length * slope[m]));
+    for (int m = 0; m < at->components; m++) {
+      at->q.weight[m] = real_max(real_of(VTS_LEAST_WEIGHT), old[m] * real_exp(length * slope[m]));
+      sum += at->q.weight[m];
+    }
     for (int m = 0; m < at->components; m++)
       at->q.weight[m] = real_choose(length == 0, old[m], at->q.weight[m] / sum);
     vts_ascent_find_entropy(at);
@@ -271,13 +288,28 @@ static void vts_ascent_move_weights(VtsAscent *at, Mask active) {
 
 /* ---- runs */
 
+/* Returns the number of rows of the longest history of these runs; 0 if the potential has them all in its
+ * evidence. */
+static int vts_ascent_longest(const Potential *potential, int first, int count) {
+  int longest = 0;
+  if (potential->conjugate) return 0;
+  for (int n = 0; n < count; n++) {
+    const int rows = history_observations(potential->view.history, first + n);
+    longest = rows > longest ? rows : longest;
+  }
+  return longest;
+}
+
 static void vts_ascent_begin(VtsAscent *at, const VtsMixture *q, int first) {
   const Potential *potential = at->potential;
   const HistoryView *view = &potential->view;
   const RealLanes runs = real_at((size_t)(first - view->first), (size_t)view->lanes);
   const int d = at->d, components = at->components, count = (int)runs.count;
   ASSERT(view->draws == 1 && first >= view->first && first < view->first + view->lanes);
-  at->q = *q, at->first = first, at->count = count, at->rows = 0, at->jitters = (Real){0};
+  at->q = *q;
+  at->first = first;
+  at->count = count;
+  at->jitters = (Real){0};
   real_load(runs, d * d, potential->precision, at->precision);
   real_load(runs, d, potential->vector, at->vector);
   real_pad(count, d * d, at->precision);
@@ -285,11 +317,8 @@ static void vts_ascent_begin(VtsAscent *at, const VtsMixture *q, int first) {
   real_pad(count, components, q->weight);
   real_pad(count, components * d, q->mean);
   real_pad(count, components * d, q->variance);
-  for (int n = 0; n < count && !potential->conjugate; n++) {
-    const int rows = history_observations(view->history, first + n);
-    at->rows = rows > at->rows ? rows : at->rows;
-  }
-  if (at->hessian == at->precision) vts_ascent_factorise(at, ~(Mask){0});
+  at->rows = vts_ascent_longest(potential, first, count);
+  if (at->fixed_hessian) vts_ascent_factorise(at, ~(Mask){0});
   for (int m = 0; m < components; m++) {
     at->energy[m] = vts_ascent_energy(at, m);
     vts_ascent_find_overlaps(at, m);

@@ -56,6 +56,7 @@ typedef struct {
   /* U: its quadratic part; H = E[Hessian], which is P if U is quadratic; the inverse of the Cholesky factor
    * of H. */
   Real *precision, *vector, *hessian, *root; /* [d, d], [d], [d, d], [d, d] */
+  bool fixed_hessian; /* U is quadratic: hessian is the array precision, and root is found once */
   /* The direction of the component that moves, and where it was before. */
   Real *step, *growth; /* [d]: of mu, of log v */
   Real *old_mean, *old_variance; /* [d] */
