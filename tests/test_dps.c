@@ -80,7 +80,9 @@ static void test_gradient(void) {
       double s[3], clean[3], residual, gradient[3], scratch[3], expected[3], expected_clean[3];
       Rng rng = fixture_rng((uint32_t)t, 5);
       rng_normal(&rng, d, s);
-      dps_gradient(chain, t, &evidence, DPS_THROUGH_NETWORK, s, clean, &residual, gradient, scratch);
+      const DpsPoint point = {
+          .denoised = clean, .residual = &residual, .gradient = gradient, .scratch = scratch};
+      dps_gradient(chain, t, &evidence, DPS_THROUGH_NETWORK, s, &point);
       double sum = residual_at(chain, t, &data, s, expected_clean);
       gradient_by_differences(chain, t, &data, s, expected);
       CHECK_NEAR(residual, sum, 1e-10 * (1 + sum));
@@ -88,7 +90,7 @@ static void test_gradient(void) {
         CHECK_NEAR(clean[i], expected_clean[i], 1e-12 * (1 + fabs(clean[i])));
         CHECK_NEAR(gradient[i], expected[i], 1e-6 * (1 + sum));
       }
-      dps_gradient(chain, t, &evidence, DPS_AT_ESTIMATE, s, clean, &residual, gradient, scratch);
+      dps_gradient(chain, t, &evidence, DPS_AT_ESTIMATE, s, &point);
       score_at(chain, &data, clean, expected);
       for (int i = 0; i < d; i++) CHECK_NEAR(gradient[i], expected[i], 1e-10 * (1 + sum));
     }

@@ -101,8 +101,10 @@ static void solve(Arena *memory, const History *history, double tolerance, bool 
   for (int i = 0; i < GLM_D * GLM_D * runs; i++) prior[i] = p[i / runs];
   CHECK_OK(irls_create(memory, GLM_D, runs, 1e-8, &irls));
   CHECK_OK(ep_create(memory, GLM_D, runs, tolerance, &ep));
-  if (from_mode) irls_solve(&irls, &view, prior, none, self->precision, self->vector, mode, self->fallbacks);
-  ep_solve(&ep, &view, prior, none, self->precision, self->vector, self->log_evidence, self->fallbacks);
+  const PriorLanes before = {.precision = prior, .vector = none};
+  const EvidenceLanes evidence = {.precision = self->precision, .vector = self->vector};
+  if (from_mode) irls_solve(&irls, &view, before, evidence, mode, self->fallbacks);
+  ep_solve(&ep, &view, before, evidence, self->log_evidence, self->fallbacks);
   const double log_det = fixture_invert(GLM_D, p, covariance);
   for (int n = 0; n < runs; n++) self->log_evidence[n] += 0.5 * log_det;
   for (int i = 0; i < GLM_D * GLM_D; i++) p[i] += self->precision[i * runs];
@@ -230,8 +232,10 @@ static void check_against_plain(const char *family, double temper, double length
   for (int i = 0; i < D * RUNS; i++) h[i] = mixture.information[i / RUNS];
   CHECK_OK(irls_create(&memory, D, RUNS, 1e-8, &irls));
   CHECK_OK(ep_create(&memory, D, RUNS, 1e-10, &ep));
-  irls_solve(&irls, &view, prior, h, precision, vector, mode, fallbacks);
-  ep_solve(&ep, &view, prior, h, precision, vector, log_evidence, fallbacks);
+  const PriorLanes before = {.precision = prior, .vector = h};
+  const EvidenceLanes evidence = {.precision = precision, .vector = vector};
+  irls_solve(&irls, &view, before, evidence, mode, fallbacks);
+  ep_solve(&ep, &view, before, evidence, log_evidence, fallbacks);
   for (int n = 0; n < RUNS; n++) {
     Plain plain;
     double mine[D * D];

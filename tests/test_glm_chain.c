@@ -39,7 +39,8 @@ static void test_stage(void) {
       for (int e = 0; e <= D; e++) {
         memset(z, 0, sizeof z);
         for (int n = 0; n < LANES && e > 0; n++) z[(e - 1) * LANES + n] = 1;
-        laplace_dps_glm_product(&stage[e], &view, v, bar, mu, z, s, &fallbacks);
+        const LaplaceStage about = {.v = v, .alpha_bar = bar, .mu = mu};
+        laplace_dps_glm_product(&stage[e], &view, &about, z, s, &fallbacks);
         if (e == 0) memcpy(mean, s, sizeof s);
         for (int n = 0; n < LANES; n++)
           for (int i = 0; i < D * D; i++)
@@ -121,7 +122,8 @@ static void draw_chain(LaplaceEvidence *glm_state, const Chain *chain, const His
     const double v = start ? 1 : schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
     if (!start) denoiser_chain_mean(chain, t, lanes, s, mu);
     rng_normal(&rng, n, z);
-    laplace_dps_glm_product(glm_state, view, v, schedule->alpha_bar[t - 1], mu, z, s, &fallbacks);
+    const LaplaceStage stage = {.v = v, .alpha_bar = schedule->alpha_bar[t - 1], .mu = mu};
+    laplace_dps_glm_product(glm_state, view, &stage, z, s, &fallbacks);
   }
   CU_ASSERT_EQUAL(fallbacks, 0);
   free(mu);
@@ -209,7 +211,9 @@ static void test_dps_gradient(void) {
       const double h = 1e-5;
       Rng rng = fixture_rng((uint32_t)t, 5);
       rng_normal(&rng, D, s);
-      dps_gradient(chain, t, &evidence, DPS_THROUGH_NETWORK, s, clean, &deviance, gradient, scratch);
+      const DpsPoint at = {
+          .denoised = clean, .residual = &deviance, .gradient = gradient, .scratch = scratch};
+      dps_gradient(chain, t, &evidence, DPS_THROUGH_NETWORK, s, &at);
       double sum = deviance_at(chain, t, &rows, s, expected_clean);
       CHECK_NEAR(deviance, sum, 1e-10 * (1 + sum));
       for (int i = 0; i < D; i++) {
@@ -224,7 +228,7 @@ static void test_dps_gradient(void) {
       }
       /* Half the gradient at the estimate: minus that of the log likelihood, as `derivatives` has it. */
       double hessian[D * D], none[D * D] = {0};
-      dps_gradient(chain, t, &evidence, DPS_AT_ESTIMATE, s, clean, &deviance, gradient, scratch);
+      dps_gradient(chain, t, &evidence, DPS_AT_ESTIMATE, s, &at);
       derivatives(&rows, chain->shift, chain->scale, ZEROS, none, clean, half, hessian);
       for (int i = 0; i < D; i++) CHECK_NEAR(gradient[i], -half[i], 1e-10 * (1 + sum));
     }

@@ -54,8 +54,9 @@ static void problem_create(Arena *memory, const GoldenMode *golden, const Likeli
 }
 
 static void problem_solve(Problem *self) {
-  irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->precision,
-             self->vector, self->mode, self->fallbacks);
+  const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
+  const EvidenceLanes evidence = {.precision = self->precision, .vector = self->vector};
+  irls_solve(&self->irls, &self->view, prior, evidence, self->mode, self->fallbacks);
 }
 
 static void lane_theta(const Problem *self, int n, double theta[D]) {
@@ -282,7 +283,9 @@ static void check_labels(double length, int n, int flip_every) {
     for (int k = 0; k < D * RUNS; k++) vector[k] *= starts[s];
     for (int i = 0; i < D; i++)
       for (int b = 0; b < RUNS; b++) prior_precision[(i * D + i) * RUNS + b] = 1;
-    irls_solve(&irls, &view, prior_precision, prior_vector, precision, vector, mode, fallbacks);
+    const PriorLanes prior = {.precision = prior_precision, .vector = prior_vector};
+    const EvidenceLanes evidence = {.precision = precision, .vector = vector};
+    irls_solve(&irls, &view, prior, evidence, mode, fallbacks);
     for (int b = 0; b < RUNS; b++) {
       double theta[D];
       for (int i = 0; i < D; i++) theta[i] = mode[i * RUNS + b];

@@ -63,11 +63,12 @@ static void laplace_check_product(void) {
       double covariance[LANES][SQUARE];
       memset(covariance, 0, sizeof covariance);
       memset(z, 0, sizeof z);
-      laplace_dps_product(&evidence, v, alpha_bar, mu, z, mean);
+      const LaplaceStage stage = {.v = v, .alpha_bar = alpha_bar, .mu = mu};
+      laplace_dps_product(&evidence, &stage, z, mean);
       for (int e = 0; e < D; e++) {
         memset(z, 0, sizeof z);
         for (int n = 0; n < LANES; n++) z[e * LANES + n] = 1;
-        laplace_dps_product(&evidence, v, alpha_bar, mu, z, s);
+        laplace_dps_product(&evidence, &stage, z, s);
         for (int n = 0; n < LANES; n++)
           for (int i = 0; i < SQUARE; i++)
             covariance[n][i] += (s[i / D * LANES + n] - mean[i / D * LANES + n]) *

@@ -30,22 +30,32 @@ enum { SIMD_DOUBLES = SIMD_BYTES / 8, SIMD_FLOATS = SIMD_BYTES / 4 };
 #define SIMD_UNROLL(n) SIMD_PRAGMA(GCC unroll n)
 #endif
 
-/* Calls f(n, ..) with the number n <= most <= 6 as a constant: the sums of a tile stay in registers only if
- * the compiler knows how many there are. */
-#define SIMD_CASE(n, most, f, ...)                                                                           \
-  case n:                                                                                                    \
-    if ((n) <= (most)) f(n, __VA_ARGS__);                                                                    \
-    break;
+/* Calls f(n, ..), a statement like any other call, with the number n <= most <= 6 as a constant: the sums of
+ * a tile stay in registers only if the compiler knows how many there are. */
 #define SIMD_CALL(n, most, f, ...)                                                                           \
-  switch (n) {                                                                                               \
-    SIMD_CASE(1, most, f, __VA_ARGS__)                                                                       \
-    SIMD_CASE(2, most, f, __VA_ARGS__)                                                                       \
-    SIMD_CASE(3, most, f, __VA_ARGS__)                                                                       \
-    SIMD_CASE(4, most, f, __VA_ARGS__)                                                                       \
-    SIMD_CASE(5, most, f, __VA_ARGS__)                                                                       \
-    SIMD_CASE(6, most, f, __VA_ARGS__)                                                                       \
-  default: break;                                                                                            \
-  }
+  do {                                                                                                       \
+    switch (n) {                                                                                             \
+    case 1:                                                                                                  \
+      if (1 <= (most)) f(1, __VA_ARGS__);                                                                    \
+      break;                                                                                                 \
+    case 2:                                                                                                  \
+      if (2 <= (most)) f(2, __VA_ARGS__);                                                                    \
+      break;                                                                                                 \
+    case 3:                                                                                                  \
+      if (3 <= (most)) f(3, __VA_ARGS__);                                                                    \
+      break;                                                                                                 \
+    case 4:                                                                                                  \
+      if (4 <= (most)) f(4, __VA_ARGS__);                                                                    \
+      break;                                                                                                 \
+    case 5:                                                                                                  \
+      if (5 <= (most)) f(5, __VA_ARGS__);                                                                    \
+      break;                                                                                                 \
+    case 6:                                                                                                  \
+      if (6 <= (most)) f(6, __VA_ARGS__);                                                                    \
+      break;                                                                                                 \
+    default: break;                                                                                          \
+    }                                                                                                        \
+  } while (0)
 
 /* Inlines a function into every version of its callers, where constant arguments become constants. */
 #define INLINE static inline __attribute__((always_inline))

@@ -30,8 +30,9 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   const size_t vectors = (size_t)d * (size_t)runs;
   const HistoryView view = history_view(history, 1, 0, runs);
   if (ridge->prior_precision) {
-    irls_solve(&ridge->irls, &view, ridge->prior_precision, ridge->prior_vector, ridge->precision,
-               ridge->vector, ridge->theta, fallbacks);
+    const PriorLanes prior = {.precision = ridge->prior_precision, .vector = ridge->prior_vector};
+    const EvidenceLanes evidence = {.precision = ridge->precision, .vector = ridge->vector};
+    irls_solve(&ridge->irls, &view, prior, evidence, ridge->theta, fallbacks);
     memcpy(ridge->cholesky, ridge->irls.factor, vectors * (size_t)d * sizeof *ridge->cholesky);
     return;
   }

@@ -17,8 +17,7 @@ bool stand_in_targets_posterior(const Config *options) {
 bool stand_in_fits(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   const Mixture *mixture = prior_stand_in(setup->prior);
-  if (!mixture || !likelihood_is_conjugate(setup->likelihood) || likelihood_has_network(setup->likelihood))
-    return false;
+  if (!mixture || !likelihood_is_conjugate(setup->likelihood)) return false;
   if (sampler->ops->square_root && mixture == setup->prior->mixture) return false;
   return stand_in_targets_posterior(setup->options);
 }

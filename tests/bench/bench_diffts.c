@@ -119,7 +119,8 @@ static void stage_update(Case *c) {
   const Schedule *schedule = &c->prior.chain->schedule;
   for (int t = STAGES; t >= 1; t--) {
     double v = schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
-    laplace_dps_product(&c->evidence, v, schedule->alpha_bar[t - 1], c->mu, c->z, c->s);
+    const LaplaceStage stage = {.v = v, .alpha_bar = schedule->alpha_bar[t - 1], .mu = c->mu};
+    laplace_dps_product(&c->evidence, &stage, c->z, c->s);
     denoiser_chain_guard(&c->chunk, D, c->s, c->fallbacks);
   }
 }

@@ -63,7 +63,9 @@ static double seconds_of_sweep(Ep *ep, const HistoryView *view) {
   int64_t fallbacks[RUNS] = {0};
   ok(gaussians_create(&memory, ep->d, &given));
   const double start = clock_cpu();
-  ep_solve(ep, view, given.prior, given.zero, given.precision, given.vector, log_evidence, fallbacks);
+  const PriorLanes prior = {.precision = given.prior, .vector = given.zero};
+  const EvidenceLanes evidence = {.precision = given.precision, .vector = given.vector};
+  ep_solve(ep, view, prior, evidence, log_evidence, fallbacks);
   return (clock_cpu() - start) / EP_SWEEPS;
 }
 

@@ -52,7 +52,9 @@ INLINE void click_sums(const int pairs, double step, const double *weights, Real
     square += z * z * (up + down);
     power *= ratio;
   }
-  sums[0] = sum, sums[1] = moment / sum, sums[2] = square / sum;
+  sums[0] = sum;
+  sums[1] = moment / sum;
+  sums[2] = square / sum;
 }
 
 /* Sums over the few nodes for cells that are `narrow`, and over all nodes for the others. */
@@ -99,17 +101,27 @@ void history_tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCell
     double wide[3];
     if (!(deviation[n] > WIDE)) continue;
     likelihood_tilt_widely(sign[n], cells->mean[n], cells->variance[n], &wide[0], &wide[1], &wide[2]);
-    out->log_mass[n] = wide[0], out->move[n] = wide[1], out->shrink[n] = wide[2];
+    out->log_mass[n] = wide[0];
+    out->move[n] = wide[1];
+    out->shrink[n] = wide[2];
   }
 }
+
+/* Nodes k h for k = -pairs .. pairs. */
+typedef struct {
+  int pairs;
+  double step; /* h */
+  const double *weight; /* [pairs + 1]: of nodes k h and -k h */
+} NodeSet;
 
 /* Computes the exponents of the weights from u[k, n] and the deviances in exponent[k, n]; `top`, the largest;
  * and the sums over nodes of weight, weight z and weight z^2, divided by exp(top). Loops over lanes: AVX2
  * takes half the time for them, since gcc splits vectors of eight badly. */
 SIMD_CLONES
-static void likelihood_sum_nodes(int pairs, double step, const double *weights, const double *restrict u,
-                                 const TiltedCells *cells, double *restrict exponent, Real *out_top,
-                                 Real out_sums[3]) {
+static void likelihood_sum_nodes(const NodeSet *nodes, const double *restrict u, const TiltedCells *cells,
+                                 double *restrict exponent, Real *out_top, Real out_sums[3]) {
+  const int pairs = nodes->pairs;
+  const double step = nodes->step, *weights = nodes->weight;
   double mean[VECTOR_LANES], counts[VECTOR_LANES], variance[VECTOR_LANES], top[VECTOR_LANES];
   double sums[3][VECTOR_LANES] = {{0}};
   memcpy(mean, &cells->mean, sizeof mean);
@@ -127,7 +139,9 @@ static void likelihood_sum_nodes(int pairs, double step, const double *weights, 
     const double z = (k - pairs) * step, own = weights[abs(k - pairs)];
     for (int n = 0; n < VECTOR_LANES; n++) {
       const double weight = own * special_exp(exponent[k * VECTOR_LANES + n] - top[n]);
-      sums[0][n] += weight, sums[1][n] += weight * z, sums[2][n] += weight * z * z;
+      sums[0][n] += weight;
+      sums[1][n] += weight * z;
+      sums[2][n] += weight * z * z;
     }
   }
   memcpy(out_top, top, sizeof top);
@@ -139,18 +153,19 @@ SIMD_CLONES
 static void likelihood_tilt_cells(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
                                   const TiltedCells *cells, const Real *centre, const Real *spread,
                                   TiltedMoments *out) {
-  const int pairs = few ? TILTED_FEW : TILTED_PAIRS;
-  const double step = few ? nodes->wide_step : nodes->step,
-               *weights = few ? nodes->few_weight : nodes->weight;
+  const NodeSet all_nodes = {.pairs = TILTED_PAIRS, .step = nodes->step, .weight = nodes->weight},
+                few_nodes = {.pairs = TILTED_FEW, .step = nodes->wide_step, .weight = nodes->few_weight},
+                set = few ? few_nodes : all_nodes;
+  const int pairs = set.pairs;
   const Real deviation = real_root(*spread), ratio = *spread / cells->variance;
   Real u[NODES], y[NODES], deviance[NODES], top, sums[3];
   for (int k = 0; k <= 2 * pairs; k++) {
-    u[k] = *centre + (k - pairs) * step * deviation;
+    u[k] = *centre + (k - pairs) * set.step * deviation;
     y[k] = cells->y;
   }
   likelihood->ops->deviance(likelihood, (2 * pairs + 1) * VECTOR_LANES, (double *)y, (double *)u,
                             (double *)deviance);
-  likelihood_sum_nodes(pairs, step, weights, (double *)u, cells, (double *)deviance, &top, sums);
+  likelihood_sum_nodes(&set, (double *)u, cells, (double *)deviance, &top, sums);
   const Real first = sums[1] / sums[0], second = sums[2] / sums[0];
   for (int n = 0; n < VECTOR_LANES; n++) out->log_mass[n] = top[n] + (log(sums[0][n]) + 0.5 * log(ratio[n]));
   out->move = *centre - cells->mean + deviation * first;
@@ -211,9 +226,15 @@ INLINE Real history_site_square(const TiltedCells *cavity, Real lambda, Real nu,
   return (m * (m * lambda - 2 * nu) - nu * nu * w) / spread;
 }
 
+/* Eight sites as they are, and mean and variance of their u under the posterior. */
+typedef struct {
+  Real mean, variance, lambda, nu;
+} CurrentSites;
+
 /* Sums log s_i of the current sites, and finds by how much they miss the fixed point at most. */
 INLINE void history_judge_sites(Ep *ep, RealLanes at, const TiltedCells *cavity, const TiltedMoments *tilted,
-                                Real mean, Real variance, Real lambda, Real nu) {
+                                const CurrentSites *now) {
+  const Real mean = now->mean, variance = now->variance, lambda = now->lambda, nu = now->nu;
   const Real spread = 1 + lambda * cavity->variance, zero = {0};
   const Real off = (cavity->mean + tilted->move - mean) / real_root(variance),
              excess = tilted->shrink * cavity->variance / variance - 1,
@@ -259,7 +280,8 @@ static void history_visit_vector(const Sweep *sweep, const HistoryMarginals *cel
     history_tilted_moments_of_clicks(&ep->nodes, &cavity, &tilted);
   else
     history_tilted_moments(&ep->nodes, history->likelihood, &cavity, &mean, &variance, &tilted);
-  history_judge_sites(ep, at, &cavity, &tilted, mean, variance, lambda, nu);
+  const CurrentSites now = {.mean = mean, .variance = variance, .lambda = lambda, .nu = nu};
+  history_judge_sites(ep, at, &cavity, &tilted, &now);
   const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cavity.variance);
   const Real rest = real_max(1 - shrink, real_of(0));
   real_load(at, 1, ep->moving, &moving);
@@ -270,17 +292,21 @@ static void history_visit_vector(const Sweep *sweep, const HistoryMarginals *cel
   memcpy(cells->nu + k, &nu, sizeof nu);
 }
 
-/* Visits the sites of a tile, which start as the expansion of the likelihood about the mean. */
-static void history_visit_sites(void *context, const HistoryMarginals *cells) {
-  const Sweep *sweep = context;
-  const Likelihood *likelihood = sweep->history->likelihood;
-  if (sweep->first)
-    likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, cells->slope, cells->lambda);
-  for (int k = 0; k < cells->n && sweep->first; k++) {
-    const double count = sweep->history->temper * cells->counts[k];
+/* Sets the sites of a tile to the expansion of the likelihood about the mean. */
+static void history_start_sites(const History *history, const HistoryMarginals *cells) {
+  const Likelihood *likelihood = history->likelihood;
+  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, cells->slope, cells->lambda);
+  for (int k = 0; k < cells->n; k++) {
+    const double count = history->temper * cells->counts[k];
     cells->lambda[k] *= -count;
     cells->nu[k] = cells->lambda[k] * cells->mean[k] + count * cells->slope[k];
   }
+}
+
+/* Visits the sites of a tile. */
+static void history_visit_sites(void *context, const HistoryMarginals *cells) {
+  const Sweep *sweep = context;
+  if (sweep->first) history_start_sites(sweep->history, cells);
   for (int k = 0; k < cells->n; k += VECTOR_LANES) history_visit_vector(sweep, cells, k);
   for (int k = 0; k < cells->n; k++) {
     cells->curvature[k] = cells->lambda[k];
@@ -291,13 +317,11 @@ static void history_visit_sites(void *context, const HistoryMarginals *cells) {
 /* ---- the posterior of the sites */
 
 /* Computes S, m and the volume. */
-static void history_site_posterior(Ep *ep, int lanes, const double *prior_precision,
-                                   const double *prior_vector, const double *precision,
-                                   const double *vector) {
+static void history_site_posterior(Ep *ep, int lanes, PriorLanes prior, EvidenceLanes evidence) {
   const int d = ep->d;
   const size_t entries = (size_t)d * (size_t)lanes;
-  lanes_sum(entries * (size_t)d, prior_precision, precision, ep->factor);
-  lanes_sum(entries, prior_vector, vector, ep->mean);
+  lanes_sum(entries * (size_t)d, prior.precision, evidence.precision, ep->factor);
+  lanes_sum(entries, prior.vector, evidence.vector, ep->mean);
   memset(ep->jitters, 0, (size_t)lanes * sizeof *ep->jitters);
   linalg_cholesky_lanes(d, lanes, ep->factor, ep->jitters);
   linalg_forward_lanes(d, lanes, ep->factor, ep->mean);
@@ -308,48 +332,60 @@ static void history_site_posterior(Ep *ep, int lanes, const double *prior_precis
 
 /* Returns the logarithm of the factor by which the sites of a lane grow in z, where u = phi' (shift + scale
  * z): b_z' r + r' Lambda_z r / 2 with r = shift / scale. */
-static double history_site_log_shift(const HistoryView *view, const double *precision, const double *vector,
-                                     int n) {
+static double history_site_log_shift(const HistoryView *view, EvidenceLanes sites, int n) {
   const int d = view->history->d, lanes = view->lanes;
   double sum = 0;
-  for (int i = 0; i < d && view->shift; i++) {
-    double pull = vector[i * lanes + n];
+  if (!view->shift) return 0;
+  for (int i = 0; i < d; i++) {
+    double pull = sites.vector[i * lanes + n];
     for (int j = 0; j < d; j++)
-      pull += 0.5 * precision[(i * d + j) * lanes + n] * view->shift[j] / (view->scale ? view->scale[j] : 1);
+      pull += 0.5 * sites.precision[(i * d + j) * lanes + n] * view->shift[j] /
+              (view->scale ? view->scale[j] : 1);
     sum += pull * view->shift[i] / (view->scale ? view->scale[i] : 1);
   }
   return sum;
 }
 
-void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
-              double *precision, double *vector, double *log_evidence, int64_t *fallbacks) {
+/* Takes over what a sweep found for the lanes that it moved; the others keep what they have. Returns how many
+ * still move. */
+static int ep_take_sweep(Ep *ep, const HistoryView *view, bool first, EvidenceLanes evidence,
+                         double *log_evidence) {
+  const int vector = ep->d * view->lanes, matrix = ep->d * vector, lanes = view->lanes;
+  int moving = 0;
+  for (int n = 0; n < lanes; n++) {
+    if (ep->moving[n] == 0) continue;
+    log_evidence[n] = ep->volume[n] + ep->log_scale[n] + history_site_log_shift(view, evidence, n);
+    for (int k = n; k < vector; k += lanes) evidence.vector[k] = ep->next_vector[k];
+    for (int k = n; k < matrix; k += lanes) evidence.precision[k] = ep->next_precision[k];
+    for (int k = n; k < vector; k += lanes) ep->settled_mean[k] = ep->mean[k];
+    ep->settled_scale[n] = ep->log_scale[n];
+    ep->widest[n] = fmax(ep->widest[n], ep->wide[n]);
+    ep->moving[n] = first || !(ep->miss[n] <= ep->tolerance);
+    moving += ep->moving[n] > 0;
+  }
+  return moving;
+}
+
+void ep_solve(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, double *log_evidence,
+              int64_t *fallbacks) {
   const int lanes = view->lanes;
-  Sweep sweep = {.ep = ep, .history = view->history, .first = true};
+  int moving = lanes;
+  Sweep sweep = {.ep = ep, .history = view->history};
   ASSERT(lanes <= ep->capacity && view->history->d == ep->d);
   for (int n = 0; n < lanes; n++) {
     ep->moving[n] = 1;
     ep->widest[n] = 0;
   }
-  for (int pass = 0, moving = lanes; pass < EP_SWEEPS && moving > 0; pass++, sweep.first = false) {
-    history_site_posterior(ep, lanes, prior_precision, prior_vector, precision, vector);
+  for (int pass = 0; pass < EP_SWEEPS && moving > 0; pass++) {
+    history_site_posterior(ep, lanes, prior, evidence);
+    sweep.first = pass == 0;
     sweep.step = sweep.first ? 1 : pass < QUICK ? 0.9 : 0.5;
     memset(ep->miss, 0, (size_t)lanes * sizeof *ep->miss);
     memset(ep->wide, 0, (size_t)lanes * sizeof *ep->wide);
     memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
     history_visit_marginals(view, ep->mean, ep->covariance, history_visit_sites, &sweep, ep->next_precision,
                             ep->next_vector);
-    moving = 0;
-    for (int n = 0; n < lanes; n++) { /* lanes that have settled keep what they have */
-      if (ep->moving[n] == 0) continue;
-      log_evidence[n] = ep->volume[n] + ep->log_scale[n] + history_site_log_shift(view, precision, vector, n);
-      for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
-      for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
-      for (int k = n; k < ep->d * lanes; k += lanes) ep->settled_mean[k] = ep->mean[k];
-      ep->settled_scale[n] = ep->log_scale[n];
-      ep->widest[n] = fmax(ep->widest[n], ep->wide[n]);
-      ep->moving[n] = sweep.first || !(ep->miss[n] <= ep->tolerance);
-      moving += ep->moving[n] > 0;
-    }
+    moving = ep_take_sweep(ep, view, sweep.first, evidence, log_evidence);
   }
   for (int n = 0; n < lanes; n++) {
     log_evidence[n] -= history_excess(view, n);
@@ -357,30 +393,35 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
   }
 }
 
+/* Returns the squared distance of a lane's mean from the mode, in standard deviations at the mode. */
+static double ep_square_from_mode(const Ep *ep, int lanes, int n, const Irls *irls, const double *mode) {
+  double square = 0;
+  for (int i = 0; i < ep->d; i++) {
+    double sum = 0;
+    for (int j = i; j < ep->d; j++)
+      sum +=
+          irls->factor[(j * ep->d + i) * lanes + n] * (ep->settled_mean[j * lanes + n] - mode[j * lanes + n]);
+    square += sum * sum;
+  }
+  return square;
+}
+
 void ep_find_failed(const Ep *ep, int lanes, const Irls *irls, const double *mode, bool *failed) {
   static const double FARTHEST = 3;
-  for (int n = 0; n < lanes; n++) {
-    double square = 0;
-    for (int i = 0; i < ep->d && mode; i++) {
-      double sum = 0;
-      for (int j = i; j < ep->d; j++)
-        sum += irls->factor[(j * ep->d + i) * lanes + n] *
-               (ep->settled_mean[j * lanes + n] - mode[j * lanes + n]);
-      square += sum * sum;
-    }
-    failed[n] = ep->moving[n] > 0 || !(square <= FARTHEST * FARTHEST);
-  }
+  for (int n = 0; n < lanes; n++)
+    failed[n] = ep->moving[n] > 0 ||
+                (mode && !(ep_square_from_mode(ep, lanes, n, irls, mode) <= FARTHEST * FARTHEST));
 }
 
 /* Moves the evidence of a lane half of the way to the curvature, with the same mean under the prior. */
-static void history_widen_lane(const Ep *ep, int lanes, int n, const double *prior_precision,
-                               const double *prior_vector, double *precision, double *vector) {
+static void history_widen_lane(const Ep *ep, int lanes, int n, PriorLanes prior, EvidenceLanes evidence) {
+  double *precision = evidence.precision, *vector = evidence.vector;
   for (int i = 0; i < ep->d; i++) {
-    vector[i * lanes + n] = -prior_vector[i * lanes + n];
+    vector[i * lanes + n] = -prior.vector[i * lanes + n];
     for (int j = 0; j < ep->d; j++) {
       const int k = (i * ep->d + j) * lanes + n;
       precision[k] = 0.5 * (precision[k] + ep->next_precision[k]);
-      vector[i * lanes + n] += (prior_precision[k] + precision[k]) * ep->settled_mean[j * lanes + n];
+      vector[i * lanes + n] += (prior.precision[k] + precision[k]) * ep->settled_mean[j * lanes + n];
     }
   }
 }
@@ -400,8 +441,7 @@ static void history_compare_curvature(Ep *ep, int lanes, double share, const dou
     if (ep->widest[n] > 1 && ep->jitters[n] > 0) doubt[n] = level;
 }
 
-void ep_widen(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
-              double *precision, double *vector, int *doubt) {
+void ep_widen(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, int *doubt) {
   const int lanes = view->lanes;
   bool any = false;
   for (int n = 0; n < lanes; n++) {
@@ -410,11 +450,10 @@ void ep_widen(Ep *ep, const HistoryView *view, const double *prior_precision, co
   }
   if (!any) return;
   history_derivatives(view, ep->settled_mean, NULL, ep->next_vector, ep->next_precision);
-  history_compare_curvature(ep, lanes, DOUBTFUL, prior_precision, precision, EP_DOUBTFUL, doubt);
-  history_compare_curvature(ep, lanes, NARROW, prior_precision, precision, EP_NARROW, doubt);
+  history_compare_curvature(ep, lanes, DOUBTFUL, prior.precision, evidence.precision, EP_DOUBTFUL, doubt);
+  history_compare_curvature(ep, lanes, NARROW, prior.precision, evidence.precision, EP_NARROW, doubt);
   for (int n = 0; n < lanes; n++)
-    if (doubt[n] == EP_NARROW)
-      history_widen_lane(ep, lanes, n, prior_precision, prior_vector, precision, vector);
+    if (doubt[n] == EP_NARROW) history_widen_lane(ep, lanes, n, prior, evidence);
 }
 
 /* Sweeps over the rows from `row` on without moving a site, for their evidence and log s_i. */
@@ -428,20 +467,20 @@ static void history_inspect_sites(Ep *ep, const HistoryView *view, int row) {
                           ep->next_vector);
 }
 
-void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
-              int row, double *precision, double *vector, double *log_scale) {
+void ep_split(Ep *ep, const HistoryView *view, PriorLanes prior, int row, EvidenceLanes evidence,
+              double *log_scale) {
   const size_t lanes = (size_t)view->lanes, entries = (size_t)ep->d * lanes;
-  history_site_posterior(ep, view->lanes, prior_precision, prior_vector, precision, vector);
+  history_site_posterior(ep, view->lanes, prior, evidence);
   history_inspect_sites(ep, view, 0);
   memcpy(log_scale, ep->log_scale, lanes * sizeof *log_scale);
   history_inspect_sites(ep, view, row);
   lanes_add(lanes, -1, ep->log_scale, log_scale);
-  lanes_add(entries, -1, ep->next_vector, vector);
-  lanes_add(entries * (size_t)ep->d, -1, ep->next_precision, precision);
+  lanes_add(entries, -1, ep->next_vector, evidence.vector);
+  lanes_add(entries * (size_t)ep->d, -1, ep->next_precision, evidence.precision);
 }
 
 void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, const double *variance,
-              double *lambda, double *nu, double *log_scale) {
+              SiteLanes out) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     TiltedCells cells = {.counts = {0}};
     TiltedMoments tilted;
@@ -454,8 +493,8 @@ void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *me
     const Real rest = real_max(1 - shrink, real_of(0)), spread = 1 + rest / shrink;
     const Real own_lambda = rest * back, own_nu = (cells.mean * rest + tilted.move) * back;
     tilted.log_mass += 0.5 * (real_log(spread) + history_site_square(&cells, own_lambda, own_nu, spread));
-    real_store(at, 1, &own_lambda, lambda);
-    real_store(at, 1, &own_nu, nu);
-    real_store(at, 1, &tilted.log_mass, log_scale);
+    real_store(at, 1, &own_lambda, out.lambda);
+    real_store(at, 1, &own_nu, out.nu);
+    real_store(at, 1, &tilted.log_mass, out.log_scale);
   }
 }

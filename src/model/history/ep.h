@@ -91,14 +91,13 @@ typedef struct {
 
 Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out);
 
-/* Finds the sites for the lanes of the view, draws = 1, with the prior P[d, d, lanes], h[d, lanes] in its
- * coordinates. precision[d, d, lanes] and vector[d, lanes] are the evidence to start from and become that of
- * the sites. log_evidence[lanes] is the logarithm of the integral without the factor that depends only on the
- * prior, |P|^1/2 exp(-h' P^-1 h / 2), as in mixture_evidence.h, and with likelihoods as in
- * history_log_likelihood. Lanes that did not stop within EP_SWEEPS, and pivots that were jittered, are added
- * to fallbacks[B]. */
-void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
-              double *precision, double *vector, double *log_evidence, int64_t *fallbacks);
+/* Finds the sites for the lanes of the view, draws = 1, with the prior in its coordinates. `evidence` is what
+ * to start from and becomes that of the sites. log_evidence[lanes] is the logarithm of the integral without
+ * the factor that depends only on the prior, |P|^1/2 exp(-h' P^-1 h / 2), as in mixture_evidence.h, and with
+ * likelihoods as in history_log_likelihood. Lanes that did not stop within EP_SWEEPS, and pivots that were
+ * jittered, are added to fallbacks[B]. */
+void ep_solve(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, double *log_evidence,
+              int64_t *fallbacks);
 
 /* Finds in which lanes the preceding ep_solve failed: it did not settle or, if the mode[d, lanes] is known
  * from a preceding irls_solve (NULL: it is not), its mean is further than three standard deviations from it.
@@ -111,20 +110,24 @@ enum { EP_RIGHT, EP_DOUBTFUL, EP_NARROW };
  * found, and widens the Gaussians that are EP_NARROW. With many rows that all pull the same way, such as a
  * thousand clicks of 0 under a wide prior, the posterior is almost flat where the Gaussian has its mean, and
  * goes on far beyond it on one side: in some direction the curvature of the log posterior at the mean is less
- * than 0.8 or, EP_NARROW, 0.5 times the precision of the Gaussian. precision[d, d, lanes] is then moved half
- * of the way to the curvature, and vector[d, lanes] so that the mean stays. As far as u is known to within 1
+ * than 0.8 or, EP_NARROW, 0.5 times the precision of the Gaussian. Lambda is then moved half of the way to
+ * the curvature, and b so that the mean stays. As far as u is known to within 1
  * the curvature changes too slowly for that (self_concordance in likelihood.h), and nothing is computed. */
-void ep_widen(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
-              double *precision, double *vector, int *doubt);
+void ep_widen(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, int *doubt);
 
-/* Splits what the preceding ep_solve found for these lanes, with the same prior, by rows: precision[d, d,
- * lanes] and vector[d, lanes], the evidence of all rows, become that of the rows before `row`, and
- * log_scale[lanes] the sum of their log s_i, with the sites of all rows as they were left. */
-void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
-              int row, double *precision, double *vector, double *log_scale);
+/* Splits what the preceding ep_solve found for these lanes, with the same prior, by rows: the evidence of all
+ * rows becomes that of the rows before `row`, and log_scale[lanes] the sum of their log s_i, with the sites
+ * of all rows as they were left. */
+void ep_split(Ep *ep, const HistoryView *view, PriorLanes prior, int row, EvidenceLanes evidence,
+              double *log_scale);
 
-/* Finds the sites lambda[n] and nu[n] and log_scale[n] = log s of lanes with a single click y[n], where u has
- * the given mean and variance under the prior: the cavity is that prior, so nothing is iterated. Variances
- * that count as 0 are raised to the smallest that does not. */
+/* Sites of n lanes with a single row each. */
+typedef struct {
+  double *lambda, *nu, *log_scale; /* [n]; log s */
+} SiteLanes;
+
+/* Finds the sites of lanes with a single click y[n], where u has mean[n] and variance[n] under the prior: the
+ * cavity is that prior, so nothing is iterated. Variances that count as 0 are raised to the smallest that
+ * does not. */
 void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, const double *variance,
-              double *lambda, double *nu, double *log_scale);
+              SiteLanes out);

@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form, int blocks,
-                     const Likelihood *likelihood, History *out) {
+Status history_begin(Arena *memory, int d, int runs, HistoryLayout layout, const Likelihood *likelihood,
+                     History *out) {
+  const int share = layout.share, blocks = layout.blocks;
   ASSERT(d >= 1 && runs >= 1 && share >= 1);
   *out = (History){.memory = memory,
                    .d = d,
@@ -15,10 +16,11 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
                    .each_round = runs / share,
                    .likelihood = likelihood,
                    .temper = 1,
-                   .ops = form};
+                   .ops = layout.form};
   TRY(arena_new(memory, (void **)&out->content, 1, out->ops->size));
   struct HistoryContent *content = out->content;
-  content->columns = runs, content->blocks = blocks;
+  content->columns = runs;
+  content->blocks = blocks;
   ALLOCATE(memory, content->observations, runs);
   ALLOCATE(memory, content->latest, out->each_round);
   ALLOCATE(memory, content->evidence, (size_t)blocks * history_evidence_entries(d) * (size_t)runs);
@@ -34,9 +36,10 @@ Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, 
                            : likelihood_has_network(likelihood)  ? &history_form_inputs
                            : plan.arms > 0                       ? &history_form_arms
                                                                  : &history_form_rows;
-  const int blocks = form == &history_form_evidence ? 1 : 0;
+  const HistoryLayout layout = {
+      .form = form, .share = share, .blocks = form == &history_form_evidence ? 1 : 0};
   ASSERT(share == 1 || !likelihood_has_network(likelihood));
-  TRY(history_begin(memory, d, runs * share, share, form, blocks, likelihood, out));
+  TRY(history_begin(memory, d, runs * share, layout, likelihood, out));
   out->content->arms = plan.arms;
   return out->ops->reserve(out, 0);
 }

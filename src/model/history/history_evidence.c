@@ -151,11 +151,12 @@ INLINE void take_lanes(int count, const int *restrict run, double factor, const 
 /* Computes the evidence of a chunk of lanes, where lane n belongs to run[n], in ascending order. In z the log
  * likelihood is -1/2 z' S A S z + z' S (b - A shift), with S = diag(scale) and A = Lambda. */
 SIMD_CLONES
-static void history_evidence_chunk(const History *history, const Evidence *self, int count,
-                                   const int *restrict run, size_t stride, const double *shift,
-                                   const double *scale, double *restrict precision, double *restrict vector) {
-  const size_t d = (size_t)history->d, columns = (size_t)self->common.columns;
-  const double temper = history->temper;
+static void history_evidence_chunk(const HistoryView *view, int count, const int *restrict run,
+                                   double *restrict precision, double *restrict vector) {
+  const Evidence *self = evidence_of(view->history);
+  const size_t d = (size_t)view->history->d, columns = (size_t)self->common.columns,
+               stride = (size_t)view->lanes;
+  const double temper = view->history->temper, *shift = view->shift, *scale = view->scale;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
     const double *b = self->vector + i * columns;
@@ -184,12 +185,10 @@ bool history_evidence(const HistoryView *view, double *precision, double *vector
     memset(vector, 0, vectors * sizeof *vector);
     return history_is_quadratic(view->history);
   }
-  const Evidence *self = evidence_of(view->history);
   for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
     int run[CHUNK_LANES], count = view->lanes - from < CHUNK_LANES ? view->lanes - from : CHUNK_LANES;
     for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
-    history_evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
-                           precision + from, vector + from);
+    history_evidence_chunk(view, count, run, precision + from, vector + from);
   }
   return true;
 }
@@ -241,7 +240,10 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
   ASSERT(history->runs == self->common.columns);
   for (size_t n = 0; n < vectors * (size_t)history->d; n++) self->precision[n] = factor * precision[n];
   for (size_t n = 0; n < vectors; n++) self->vector[n] = factor * vector[n];
-  for (int n = 0; n < history->runs; n++) self->common.observations[n] = rounds, self->rooted[n] = false;
+  for (int n = 0; n < history->runs; n++) {
+    self->common.observations[n] = rounds;
+    self->rooted[n] = false;
+  }
   history->rounds = rounds;
 }
 
@@ -265,8 +267,10 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
                           double *y) {
   if (basis->shared)
     linalg_multiply_shared(d, lanes, transpose, basis->u, x, y);
+  else if (transpose)
+    linalg_multiply_transposed_lanes(d, lanes, basis->u, x, y);
   else
-    (transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, basis->u, x, y);
+    linalg_multiply_lanes(d, lanes, basis->u, x, y);
 }
 
 bool evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,

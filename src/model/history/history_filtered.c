@@ -50,7 +50,8 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   const int d = prior->d, n = CHUNK_LANES;
   ASSERT(!likelihood_is_conjugate(likelihood) && !likelihood_has_network(likelihood));
   ASSERT(keep == 0 || share == 1);
-  TRY(history_begin(memory, d, runs, share, &history_form_filtered, prior->components, likelihood, out));
+  const HistoryLayout layout = {.form = &history_form_filtered, .share = share, .blocks = prior->components};
+  TRY(history_begin(memory, d, runs, layout, likelihood, out));
   Filtered *self = filtered_of(out);
   self->keep = keep, self->capacity = keep > 0 ? 2 * keep : 1;
   TRY(mixture_copy(memory, prior, &self->prior));
@@ -95,7 +96,10 @@ void history_forgotten(const HistoryView *view, int c, double *precision, double
   const double *block = history_block(history, c);
   int run[CHUNK_LANES];
   ASSERT(view->draws == 1 && lanes <= CHUNK_LANES && !view->shift && !view->scale);
-  for (int n = 0; n < lanes; n++) run[n] = view->first + n, log_scale[n] = 0;
+  for (int n = 0; n < lanes; n++) {
+    run[n] = view->first + n;
+    log_scale[n] = 0;
+  }
   history_gather_lanes(d * d, lanes, run, columns, block, precision);
   history_gather_lanes(d, lanes, run, columns, block + square * columns, vector);
   history_gather_lanes(1, lanes, run, columns, block + (square + (size_t)d) * columns, log_scale);
@@ -156,18 +160,17 @@ static void history_forget_rows(const History *history, const HistoryView *view,
   Filtered *self = filtered_of(history);
   const int d = history->d, lanes = view->lanes, *run = history_latest_runs(history) + view->first;
   const size_t rows = history_evidence_entries(d), columns = (size_t)history->content->columns;
-  double *precision = self->own, *vector = precision + d * d * lanes, *log_scale = vector + d * lanes,
-         *prior_vector = self->belief + d * d * lanes, *forgotten = history_block(history, c);
+  const PriorLanes belief = {.precision = self->belief, .vector = self->belief + d * d * lanes};
+  const EvidenceLanes own = {.precision = self->own, .vector = self->own + d * d * lanes};
+  double *log_scale = own.vector + d * lanes, *forgotten = history_block(history, c);
   history_gather_belief(history, c, lanes, run);
   memset(self->own, 0, rows * (size_t)lanes * sizeof *self->own);
-  irls_solve(&self->irls, view, self->belief, prior_vector, precision, vector, self->mode, self->fallbacks);
+  irls_solve(&self->irls, view, belief, own, self->mode, self->fallbacks);
   memcpy(self->at_mode, self->own, rows * (size_t)lanes * sizeof *self->own);
-  ep_solve(&self->ep, view, self->belief, prior_vector, precision, vector, self->log_evidence,
-           self->fallbacks);
+  ep_solve(&self->ep, view, belief, own, self->log_evidence, self->fallbacks);
   ep_find_failed(&self->ep, lanes, &self->irls, self->mode, self->failed);
   if (self->keep > 0)
-    ep_split(&self->ep, view, self->belief, prior_vector, self->capacity - self->keep, precision, vector,
-             log_scale);
+    ep_split(&self->ep, view, belief, self->capacity - self->keep, own, log_scale);
   else
     memcpy(log_scale, self->ep.settled_scale, (size_t)lanes * sizeof *log_scale);
   history_replace_failed(self, view);
@@ -185,7 +188,10 @@ static void history_find_marginals(int d, int lanes, double *precision, double *
   linalg_cholesky_lanes(d, lanes, precision, jitters);
   linalg_forward_lanes(d, lanes, precision, mean);
   linalg_forward_lanes(d, lanes, precision, phi);
-  for (int n = 0; n < lanes; n++) mean[n] *= phi[n], variance[n] = phi[n] * phi[n];
+  for (int n = 0; n < lanes; n++) {
+    mean[n] *= phi[n];
+    variance[n] = phi[n] * phi[n];
+  }
   for (int i = 1; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       mean[n] += mean[i * lanes + n] * phi[i * lanes + n];
@@ -205,7 +211,8 @@ static void history_absorb_clicks(const History *history, int first, int lanes, 
   history_gather_belief(history, c, lanes, run);
   lanes_copy(d, lanes, phi + first, stride, self->own, lanes);
   history_find_marginals(d, lanes, self->belief, mean, self->own, variance, jitters);
-  ep_click(&self->ep.nodes, lanes, y + first, mean, variance, self->lambda, self->nu, self->log_evidence);
+  const SiteLanes sites = {.lambda = self->lambda, .nu = self->nu, .log_scale = self->log_evidence};
+  ep_click(&self->ep.nodes, lanes, y + first, mean, variance, sites);
   for (int n = 0; n < lanes; n++) {
     double *forgotten = block + run[n];
     self->fallbacks[first + n] += jitters[n];

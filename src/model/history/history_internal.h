@@ -47,10 +47,15 @@ typedef struct HistoryOps {
 extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs,
     history_form_filtered;
 
-/* Begins a history of B runs of this form, one in `share` of which gets an observation in a round, with this
- * many blocks of evidence; reserves no room for rows yet. */
-Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form, int blocks,
-                     const Likelihood *likelihood, History *out);
+typedef struct {
+  const HistoryOps *form;
+  int share; /* one in `share` runs gets an observation in a round */
+  int blocks; /* of evidence */
+} HistoryLayout;
+
+/* Begins a history of B runs; reserves no room for rows yet. */
+Status history_begin(Arena *memory, int d, int runs, HistoryLayout layout, const Likelihood *likelihood,
+                     History *out);
 
 /* Returns the number of rows of a block of evidence. */
 static inline size_t history_evidence_entries(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }

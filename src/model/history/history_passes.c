@@ -79,19 +79,26 @@ INLINE RealLanes lanes_of(const HistoryColumn *column, int v) {
   return (RealLanes){(size_t)first, (size_t)(left < SIMD_DOUBLES ? left : SIMD_DOUBLES), column->stride};
 }
 
-/* Adds to u[TILE_ROWS, TILE_LANES] what `count` coordinates from `from` on contribute, in `height` rows from
- * `row` + r on; with from = 0 the sums start at 0. */
+/* Coordinates from .. from + count - 1 of theta in the lanes of a column. */
+typedef struct {
+  int from, count;
+  Real theta[COORDINATES][VECTORS];
+} Coordinates;
+
+/* Adds to u[TILE_ROWS, TILE_LANES] what some coordinates contribute, in `height` rows from `row` + r on; with
+ * the first coordinates the sums start at 0. */
 INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row, int r, const int height,
-                         int from, int count, Real theta[][VECTORS], double *u) {
+                         const Coordinates *some, double *u) {
+  const int from = some->from;
   const size_t next = (size_t)column->history->d * TILE_LANES;
   const double *phi = feature_of(column, row, r, from);
   Real sum[ROWS][VECTORS];
   for (int q = 0; q < height; q++)
     for (int v = 0; v < VECTORS; v++) sum[q][v] = from > 0 ? LOAD(u + (r + q) * TILE_LANES, v) : (Real){0};
-  for (int k = 0; k < count; k++)
+  for (int k = 0; k < some->count; k++)
     for (int q = 0; q < height; q++)
       for (int v = 0; v < VECTORS; v++)
-        sum[q][v] += LOAD_OR_SHARE(phi + (size_t)q * next + k * TILE_LANES, shared, v) * theta[k][v];
+        sum[q][v] += LOAD_OR_SHARE(phi + (size_t)q * next + k * TILE_LANES, shared, v) * some->theta[k][v];
   for (int q = 0; q < height; q++) memcpy(u + (r + q) * TILE_LANES, sum[q], sizeof sum[q]);
 }
 
@@ -101,17 +108,17 @@ INLINE void predict(const HistoryColumn *column, const bool shared, int row, int
                     const double *z, double *u) {
   const int d = column->history->d;
   for (int from = 0; from < d; from += COORDINATES) {
-    int count = d - from < COORDINATES ? d - from : COORDINATES, r = 0;
-    Real theta[COORDINATES][VECTORS];
-    for (int k = 0; k < count; k++) {
+    int r = 0;
+    Coordinates some = {.from = from, .count = d - from < COORDINATES ? d - from : COORDINATES};
+    for (int k = 0; k < some.count; k++) {
       double shift_i = shift ? shift[from + k] : 0, scale_i = column->scale ? column->scale[from + k] : 1;
       for (int v = 0; v < VECTORS; v++) {
-        real_load(lanes_of(column, v), 1, z + (size_t)(from + k) * column->stride, &theta[k][v]);
-        theta[k][v] = shift_i + scale_i * theta[k][v];
+        real_load(lanes_of(column, v), 1, z + (size_t)(from + k) * column->stride, &some.theta[k][v]);
+        some.theta[k][v] = shift_i + scale_i * some.theta[k][v];
       }
     }
-    for (; r + ROWS <= rows; r += ROWS) predict_rows(column, shared, row, r, ROWS, from, count, theta, u);
-    for (; r < rows; r++) predict_rows(column, shared, row, r, 1, from, count, theta, u);
+    for (; r + ROWS <= rows; r += ROWS) predict_rows(column, shared, row, r, ROWS, &some, u);
+    for (; r < rows; r++) predict_rows(column, shared, row, r, 1, &some, u);
   }
 }
 
@@ -146,17 +153,25 @@ INLINE void history_add_gradient(const HistoryColumn *column, const bool shared,
     }
 }
 
-/* What a pass for derivatives reads, [TILE_ROWS, TILE_LANES], and what it adds to, [d, ..] and [d, d, ..]. */
+/* What a pass for derivatives reads of `rows` rows from `row` on, [TILE_ROWS, TILE_LANES], and what it adds
+ * to, [d, ..] and [d, d, ..]. */
 typedef struct {
+  int row, rows;
   const double *slope, *curvature;
   double *gradient, *precision;
 } Sums;
 
-/* Subtracts from precision_ij the sum over rows of curvature phi_i phi_j in vector v, for i .. i + height
- * - 1 and j = from .. from + GROUP - 1 or, on the diagonal (i = from), up to i; there it also adds to
- * gradient_i the sum of slope phi_i. All sums stay in registers. */
-INLINE void add_group(const int height, const HistoryColumn *column, const bool shared, int v, int row,
-                      int rows, int i, int from, const bool diagonal, const Sums *sums) {
+/* Entries of the precision in vector v: i .. i + height - 1, and j = from .. from + GROUP - 1. */
+typedef struct {
+  int v, i, from;
+} Group;
+
+/* Subtracts from precision_ij the sum over rows of curvature phi_i phi_j, in a group of entries; on the
+ * diagonal (i = from) only for j up to i, and there it also adds to gradient_i the sum of slope phi_i. All
+ * sums stay in registers. */
+INLINE void add_group(const int height, const HistoryColumn *column, const bool shared, Group group,
+                      const bool diagonal, const Sums *sums) {
+  const int v = group.v, i = group.i, from = group.from, row = sums->row, rows = sums->rows;
   const size_t d = (size_t)column->history->d, stride = column->stride;
   const int width = diagonal ? height : GROUP;
   const RealLanes at = lanes_of(column, v);
@@ -188,17 +203,17 @@ INLINE void add_group(const int height, const HistoryColumn *column, const bool 
 }
 
 /* Adds rows to the gradient and to the lower triangle of the precision, GROUP rows and columns at a time. */
-INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int row, int rows,
-                            const Sums *sums) {
+INLINE void add_derivatives(const HistoryColumn *column, const bool shared, const Sums *sums) {
   const int d = column->history->d;
   for (int v = 0; v < VECTORS; v++)
     for (int i = 0; i < d; i += GROUP)
       for (int from = 0; from <= i; from += GROUP) {
         const int height = d - i < GROUP ? d - i : GROUP;
+        const Group group = {.v = v, .i = i, .from = from};
         if (from == i)
-          SIMD_CALL(height, GROUP, add_group, column, shared, v, row, rows, i, from, true, sums)
+          SIMD_CALL(height, GROUP, add_group, column, shared, group, true, sums);
         else
-          SIMD_CALL(height, GROUP, add_group, column, shared, v, row, rows, i, from, false, sums)
+          SIMD_CALL(height, GROUP, add_group, column, shared, group, false, sums);
       }
 }
 
@@ -240,7 +255,7 @@ INLINE void sum_rows(const HistoryColumn *column, const bool shared, const doubl
   const int total_rows = history_rows_of(column, shared);
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS];
   double total[TILE_LANES] = {0};
-  const Sums sums = {slope, curvature, gradient, precision};
+  Sums sums = {.slope = slope, .curvature = curvature, .gradient = gradient, .precision = precision};
   const bool clicks = !gradient && likelihood->ops == &likelihood_logistic && h->ops == &history_form_rows &&
                       !column->rows->discounted;
   if (gradient) history_passes_clear(column, (size_t)h->d, gradient);
@@ -263,7 +278,9 @@ INLINE void sum_rows(const HistoryColumn *column, const bool shared, const doubl
     history_repeat(rows, counts, slope);
     if (precision) {
       history_repeat(rows, counts, curvature);
-      add_derivatives(column, shared, row, rows, &sums);
+      sums.row = row;
+      sums.rows = rows;
+      add_derivatives(column, shared, &sums);
     } else {
       history_add_gradient(column, shared, row, rows, slope, gradient);
     }
@@ -404,7 +421,8 @@ static void visit_column(const HistoryColumn *column, const double *mean, const 
   const int total_rows = history_rows_of(column, false);
   double u[CELLS], variance[CELLS], slope[CELLS], curvature[CELLS], negative[CELLS];
   const int lane = column->first;
-  const Sums sums = {slope, negative, vector + lane, precision + lane};
+  Sums sums = {
+      .slope = slope, .curvature = negative, .gradient = vector + lane, .precision = precision + lane};
   history_passes_clear(column, (size_t)h->d, sums.gradient);
   history_passes_clear(column, (size_t)h->d * (size_t)h->d, sums.precision);
   for (int row = h->skipped, rows; row < total_rows; row += rows) {
@@ -427,7 +445,9 @@ static void visit_column(const HistoryColumn *column, const double *mean, const 
                                     .curvature = curvature};
     visit(context, &cells);
     for (int k = 0; k < rows * TILE_LANES; k++) negative[k] = -curvature[k];
-    add_derivatives(column, false, row, rows, &sums);
+    sums.row = row;
+    sums.rows = rows;
+    add_derivatives(column, false, &sums);
   }
 }
 

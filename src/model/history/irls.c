@@ -55,7 +55,7 @@ static void history_mode_products(int d, int lanes, const double *restrict a, co
 typedef struct {
   Irls *irls;
   const HistoryView *view;
-  const double *prior_precision, *prior_vector;
+  PriorLanes prior;
   double *precision, *g;
 } Problem;
 
@@ -64,7 +64,7 @@ static void history_mode_gradient(const Problem *p, const double *z, const bool 
   const int d = p->irls->d, lanes = p->view->lanes;
   history_derivatives(p->view, z, skip, p->g, p->precision);
   memcpy(p->irls->gradient, p->g, (size_t)(d * lanes) * sizeof *z);
-  history_mode_add_prior(d, lanes, p->prior_precision, p->prior_vector, z, p->irls->gradient);
+  history_mode_add_prior(d, lanes, p->prior.precision, p->prior.vector, z, p->irls->gradient);
 }
 
 /* Makes a pass at z, and computes the Cholesky factor, step, delta^2 and R of every lane. */
@@ -74,7 +74,7 @@ static void history_mode_newton_step(const Problem *p, const double *z) {
   const int d = irls->d, lanes = view->lanes;
   const double concordance = view->history->likelihood->ops->self_concordance;
   history_mode_gradient(p, z, irls->settled);
-  history_mode_factorise(irls, lanes, p->prior_precision, p->precision);
+  history_mode_factorise(irls, lanes, p->prior.precision, p->precision);
   memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *z);
   linalg_solve_lanes(d, lanes, irls->factor, irls->step);
   history_mode_products(d, lanes, irls->gradient, irls->step, irls->decrement);
@@ -137,25 +137,22 @@ static void history_mode_move(const Problem *p, double *z) {
   memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
 }
 
-void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
-                const double *prior_vector, double *precision, double *vector, double *mode,
+void irls_solve(Irls *irls, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, double *mode,
                 int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;
-  const Problem problem = {.irls = irls,
-                           .view = view,
-                           .prior_precision = prior_precision,
-                           .prior_vector = prior_vector,
-                           .precision = precision,
-                           .g = vector};
+  double *precision = evidence.precision, *vector = evidence.vector;
+  const Problem problem = {.irls = irls, .view = view, .prior = prior, .precision = precision, .g = vector};
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
-  lanes_sum((size_t)d * (size_t)lanes, prior_vector, vector, mode);
-  history_mode_factorise(irls, lanes, prior_precision, precision);
+  lanes_sum((size_t)d * (size_t)lanes, prior.vector, vector, mode);
+  history_mode_factorise(irls, lanes, prior.precision, precision);
   linalg_solve_lanes(d, lanes, irls->factor, mode);
   history_mode_newton_step(&problem, mode);
-  for (int pass = 1; history_mode_settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
+  int moving = history_mode_settle(irls, lanes);
+  for (int pass = 1; pass < IRLS_PASSES && moving > 0; pass++) {
     history_mode_move(&problem, mode);
     history_mode_newton_step(&problem, mode);
+    moving = history_mode_settle(irls, lanes);
   }
   for (int n = 0; n < lanes; n++)
     fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);

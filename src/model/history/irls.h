@@ -44,14 +44,22 @@ typedef struct {
   int *jitters; /* [n] */
 } Irls;
 
+/* Gaussians N(P^-1 h, P^-1), one for each of n lanes. */
+typedef struct {
+  const double *precision, *vector; /* P[d, d, n], h[d, n] */
+} PriorLanes;
+
+/* Evidence of n lanes: the likelihood is taken for exp(b' z - z' Lambda z / 2). */
+typedef struct {
+  double *precision, *vector; /* Lambda[d, d, n], b[d, n] */
+} EvidenceLanes;
+
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out);
 
-/* Solves for the lanes of the view, with the prior P[d, d, lanes], h[d, lanes] in its coordinates.
- * precision[d, d, lanes] and vector[d, lanes] are the evidence to start from, either that of a similar
- * problem or 0: z starts at the mode under it. They become the evidence at the mode, and mode[d, lanes] = (P
- * + Lambda)^-1 (h + b). The Cholesky factor of P + Lambda, the precision of the Laplace approximation, is
- * left in irls->factor[d, d, lanes]. Lanes that did not converge, and pivots that were jittered, are added to
- * fallbacks[B]. */
-void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
-                const double *prior_vector, double *precision, double *vector, double *mode,
+/* Solves for the lanes of the view, with the prior in its coordinates. `evidence` is what to start from,
+ * either that of a similar problem or 0: z starts at the mode under it. It becomes the evidence at the mode,
+ * and mode[d, lanes] = (P + Lambda)^-1 (h + b). The Cholesky factor of P + Lambda, the precision of the
+ * Laplace approximation, is left in irls->factor[d, d, lanes]. Lanes that did not converge, and pivots that
+ * were jittered, are added to fallbacks[B]. */
+void irls_solve(Irls *irls, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, double *mode,
                 int64_t *fallbacks);

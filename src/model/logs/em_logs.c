@@ -106,10 +106,10 @@ static void em_logs_approximate_tasks(const EmLogs *self, int first, const doubl
   const Rng stream = {.key = rng_key(0, RNG_PAST_POINTS), .round = (uint32_t)(self->first + first)};
   memset(at->precision, 0, (size_t)self->data.d * vector * sizeof *at->precision);
   memset(at->vector, 0, vector * sizeof *at->vector);
-  irls_solve(&at->irls, &view, at->one_precision, at->one_vector, at->precision, at->vector, at->mode,
-             at->fallbacks);
-  ep_solve(&at->ep, &view, at->one_precision, at->one_vector, at->precision, at->vector, log_mass,
-           at->fallbacks);
+  const PriorLanes prior = {.precision = at->one_precision, .vector = at->one_vector};
+  const EvidenceLanes evidence = {.precision = at->precision, .vector = at->vector};
+  irls_solve(&at->irls, &view, prior, evidence, at->mode, at->fallbacks);
+  ep_solve(&at->ep, &view, prior, evidence, log_mass, at->fallbacks);
   for (int n = 0; n < N; n++) log_mass[n] += log_volume[n];
   logs_points_weigh(&at->points, &view, at->one_mean, at->one_root, at->precision, at->vector, stream,
                     log_mass);

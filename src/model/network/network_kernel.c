@@ -98,16 +98,16 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
 /* Computes a tile of full width. The call of its own keeps what the loops around it need out of the registers
  * of the sums. */
 static void network_full_tile(const NetworkProduct *p, int row, int column, int rows) {
-  SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
+  SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS);
 }
 
 #if defined(__AVX512F__)
 /* Computes the rest of a width that is not a multiple of 64. */
 static void network_narrow_tile(const NetworkProduct *p, int row, int column, int rows, int vectors) {
   switch (vectors) {
-  case 1: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 1) break;
-  case 2: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 2) break;
-  default: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 3) break;
+  case 1: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 1); break;
+  case 2: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 2); break;
+  default: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 3); break;
   }
 }
 #endif

@@ -72,9 +72,10 @@ void diffusion_moments_covariance(const DenoisedMoments *self, int t, int lanes,
   denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
 }
 
-void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
-                          double *basis, double *deviation, double *matrix, double *column) {
+void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, MomentLanes out,
+                          double *matrix, double *column) {
   const Chain *chain = self->chain;
+  double *mean = out.mean, *basis = out.basis, *deviation = out.deviation;
   const int d = chain->d;
   if (t > chain->schedule.stages) {
     lanes_repeat(d, lanes, self->mean, mean);

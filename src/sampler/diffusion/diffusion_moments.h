@@ -26,10 +26,14 @@ typedef struct {
  * set and the chain has no loss. */
 Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out);
 
-/* Computes mean[d, n], basis[d, d, n] and deviation[d, n] at stage t = T + 1 .. 1 and s[d, n], lane last.
- * Scratch: matrix[d, d, n], column[d, n]. */
-void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
-                          double *basis, double *deviation, double *matrix, double *column);
+/* s0_hat, Q and r in n lanes, lane last. */
+typedef struct {
+  double *mean, *basis, *deviation; /* [d, n], [d, d, n], [d, n] */
+} MomentLanes;
+
+/* Computes the moments at stage t = T + 1 .. 1 and s[d, n]. Scratch: matrix[d, d, n], column[d, n]. */
+void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, MomentLanes out,
+                          double *matrix, double *column);
 /* Returns whether the Jacobian is due at stage t, after that of stage `known` (0: none so far). From one
  * stage to the next C_t changes mainly through the noise: C_t^-1 grows by the growth of the signal-to-noise
  * ratio alpha_bar / (1 - alpha_bar) times I, and for a Gaussian prior by exactly that. So the Jacobian, which

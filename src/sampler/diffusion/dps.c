@@ -28,17 +28,19 @@ typedef struct {
   DpsGradient gradient_kind;
   double step_size;
   DpsEvidence evidence;
-  double *s, *denoised, *gradient, *z, *scratch; /* [d, n] */
-  double *residual, *zeta; /* [n] */
+  DpsPoint point;
+  double *s, *z; /* [d, n] */
+  double *zeta; /* [n] */
 } Dps;
 
 /* Computes first g, half the gradient of the residual over sigma^2. For the quadratic g = Lambda s_0 - b, and
  * residual = sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
-                  double *denoised, double *residual, double *gradient, double *scratch) {
+                  const DpsPoint *out) {
   const int lanes = evidence->lanes, n = evidence->d * lanes;
   const double alpha_bar = chain->schedule.alpha_bar[t], factor = evidence->rows ? -2 : evidence->variance;
-  double *pulled = scratch;
+  double *denoised = out->denoised, *residual = out->residual, *gradient = out->gradient,
+         *pulled = out->scratch;
   chain->noise(chain, t, lanes, s, denoised);
   denoiser_chain_denoise_mean(chain, t, lanes, s, denoised); /* line 5 */
   if (evidence->rows) {
@@ -66,18 +68,17 @@ static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const double sigma_tilde = sqrt(schedule->beta_tilde[t]);
   double of_denoised, of_state;
   schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
-  dps_gradient(chain, t, evidence, self->gradient_kind, self->s, self->denoised, self->residual,
-               self->gradient, self->scratch);
+  dps_gradient(chain, t, evidence, self->gradient_kind, self->s, &self->point);
   for (int n = 0; n < chunk->lanes; n++) {
-    const double residual = self->residual[n],
+    const double residual = self->point.residual[n],
                  floor = evidence->rows ? DBL_MIN : DBL_EPSILON * evidence->variance * evidence->constant[n];
     self->zeta[n] = residual > 0 ? self->step_size / sqrt(fmax(residual, floor)) : 0;
   }
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   for (int i = 0; i < chain->d; i++)
     for (int n = i * chunk->lanes, m = 0; m < chunk->lanes; n++, m++)
-      self->s[n] = special_two_products(of_denoised, self->denoised[n], of_state, self->s[n]) +
-                   sigma_tilde * self->z[n] - self->zeta[m] * self->gradient[n];
+      self->s[n] = special_two_products(of_denoised, self->point.denoised[n], of_state, self->s[n]) +
+                   sigma_tilde * self->z[n] - self->zeta[m] * self->point.gradient[n];
 }
 
 /* Runs Algorithm 4 for every chunk of lanes. */
@@ -115,9 +116,9 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->evidence.d = sampler->d;
   self->evidence.variance = noise * noise;
   ALLOCATE(memory, self->evidence.precision, d * vector);
-  ALLOCATE_ARRAYS(memory, vector, self->evidence.vector, self->s, self->denoised, self->gradient, self->z,
-                  self->scratch);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->evidence.constant, self->residual, self->zeta);
+  ALLOCATE_ARRAYS(memory, vector, self->evidence.vector, self->s, self->point.denoised, self->point.gradient,
+                  self->z, self->point.scratch);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->evidence.constant, self->point.residual, self->zeta);
   return STATUS_OK;
 }
 

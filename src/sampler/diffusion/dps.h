@@ -22,8 +22,13 @@ typedef enum {
   DPS_AT_ESTIMATE /* half the gradient at S_0_hat over sigma^2, without its Jacobian (published code) */
 } DpsGradient;
 
-/* Computes for each lane at stage t, from s = S_t[d, n]: the estimate denoised = S_0_hat[d, n] (line 5);
- * residual[n], the sum of squared residuals or the deviance there; and the gradient[d, n] of this kind.
- * Scratch: scratch[d, n]. */
+typedef struct {
+  double *denoised; /* [d, n]: the estimate S_0_hat (line 5) */
+  double *residual; /* [n]: the sum of squared residuals or the deviance there */
+  double *gradient; /* [d, n] */
+  double *scratch; /* [d, n] */
+} DpsPoint;
+
+/* Computes a point, with the gradient of this kind, for each lane at stage t, from s = S_t[d, n]. */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
-                  double *denoised, double *residual, double *gradient, double *scratch);
+                  const DpsPoint *out);

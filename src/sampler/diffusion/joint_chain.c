@@ -91,8 +91,9 @@ static void joint_chain_find_evidence(JointChain *self, int64_t *fallbacks) {
   for (size_t k = 0; k < vector; k++) self->column[k] = 1 / (self->deviation[k] * self->deviation[k]);
   linalg_spectral_lanes(self->d, view->lanes, self->basis, self->column, self->prior_precision);
   linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
-  irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
-             self->column, fallbacks);
+  const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
+  const EvidenceLanes evidence = {.precision = self->precision, .vector = self->vector};
+  irls_solve(&self->irls, view, prior, evidence, self->column, fallbacks);
 }
 
 /* Computes W = L^-1 with L L' = M = I + R' Lambda R, and u = W' W R' (b - Lambda s0_hat). */
@@ -132,8 +133,8 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   const bool computed = diffusion_moments_due(&self->moments, self->known, t);
   if (computed) {
-    diffusion_moments_at(&self->moments, t, view->lanes, self->s, self->denoised, self->basis,
-                         self->deviation, self->matrix, self->column);
+    const MomentLanes moments = {.mean = self->denoised, .basis = self->basis, .deviation = self->deviation};
+    diffusion_moments_at(&self->moments, t, view->lanes, self->s, moments, self->matrix, self->column);
     self->known = t;
   } else {
     diffusion_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);

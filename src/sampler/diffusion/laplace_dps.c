@@ -78,22 +78,24 @@ INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, con
 }
 
 SIMD_CLONES
-void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
-                         const double *z, double *s) {
-  const Diffused stage = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
+void laplace_dps_product(const LaplaceEvidence *evidence, const LaplaceStage *stage, const double *z,
+                         double *s) {
+  const double v = stage->v, alpha_bar = stage->alpha_bar;
+  const Diffused diffused = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
   if (evidence->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
-    product_vectors(evidence, stage, mu, z, s, 2, registers);
+    product_vectors(evidence, diffused, stage->mu, z, s, 2, registers);
   } else {
-    product_vectors(evidence, stage, mu, z, s, evidence->d, evidence->vectors);
+    product_vectors(evidence, diffused, stage->mu, z, s, evidence->d, evidence->vectors);
   }
 }
 
 /* ---- stages with a likelihood that is not conjugate */
 
 SIMD_CLONES
-void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view, double v, double alpha_bar,
-                             const double *mu, double *z, double *s, int64_t *fallbacks) {
+void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view, const LaplaceStage *stage,
+                             double *z, double *s, int64_t *fallbacks) {
+  const double v = stage->v, alpha_bar = stage->alpha_bar, *mu = stage->mu;
   const int d = evidence->d, lanes = view->lanes;
   const double root = sqrt(alpha_bar), deviation = sqrt(v), gain = v / alpha_bar;
   const double precision = alpha_bar / v, of_mean = root / v;
@@ -108,8 +110,9 @@ void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view,
       evidence->prior_vector[i * lanes + n] = of_mean * mu[i * lanes + n];
     }
   /* IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4 */
-  irls_solve(&evidence->irls, view, evidence->prior_precision, evidence->prior_vector, evidence->precision,
-             evidence->vector, evidence->mode, fallbacks);
+  const PriorLanes prior = {.precision = evidence->prior_precision, .vector = evidence->prior_vector};
+  const EvidenceLanes own = {.precision = evidence->precision, .vector = evidence->vector};
+  irls_solve(&evidence->irls, view, prior, own, evidence->mode, fallbacks);
   if (!evidence->started)
     linalg_eigen_lanes(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
   evidence->started = true;
@@ -133,19 +136,20 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
   const bool start = t > schedule->stages;
-  const double v = start ? 1 : schedule_variance(schedule, t, self->last_stage),
-               alpha_bar = schedule->alpha_bar[t - 1];
+  const LaplaceStage stage = {.v = start ? 1 : schedule_variance(schedule, t, self->last_stage),
+                              .alpha_bar = schedule->alpha_bar[t - 1],
+                              .mu = self->mu};
   if (start)
     memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
   else
     denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   if (self->evidence.whole)
-    laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
-  else if (v == 0)
+    laplace_dps_product(&self->evidence, &stage, self->z, self->s);
+  else if (stage.v == 0)
     memcpy(self->s, self->mu, (size_t)(chain->d * chunk->lanes) * sizeof *self->s);
   else
-    laplace_dps_glm_product(&self->evidence, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
+    laplace_dps_glm_product(&self->evidence, view, &stage, self->z, self->s, fallbacks);
   denoiser_chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 

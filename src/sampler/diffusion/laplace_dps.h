@@ -28,17 +28,23 @@ typedef struct {
  * laplace_dps_glm_product needs. */
 Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, bool conjugate, LaplaceEvidence *out);
 
-/* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
- * the diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
+/* What a stage knows without the evidence: the conditional prior N(mu, v I), and the noise of the state. */
+typedef struct {
+  double v, alpha_bar;
+  const double *mu; /* [d, n] */
+} LaplaceStage;
+
+/* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior and the
+ * diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
  * Without evidence the draw is that of the conditional prior bit for bit; with v = 0, up to rounding. s may
  * alias mu. */
-void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
-                         const double *z, double *s);
+void laplace_dps_product(const LaplaceEvidence *evidence, const LaplaceStage *stage, const double *z,
+                         double *s);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times the
  * likelihood of s / sqrt(alpha_bar), v > 0. The root of the covariance is Q L^-T with Q the eigenvectors of
  * the first stage's evidence and L L' = Q' (precision) Q: if the evidence does not change from stage to
  * stage, as with a Gaussian likelihood, this is the root that laplace_dps_product uses. z is overwritten.
  * Fallbacks are counted as in irls_solve. */
-void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view, double v, double alpha_bar,
-                             const double *mu, double *z, double *s, int64_t *fallbacks);
+void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view, const LaplaceStage *stage,
+                             double *z, double *s, int64_t *fallbacks);

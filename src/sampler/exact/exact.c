@@ -65,14 +65,19 @@ typedef struct {
   double *cumulative; /* [2^d]: cumulative weights; bit i of a corner's number is 1 if x_i = 1 */
 } Hypercube;
 
-static bool exact_has_closed_form(const SamplerSetup *setup) {
-  return setup->prior->mixture && likelihood_is_conjugate(setup->likelihood);
+/* How a posterior can be drawn from. */
+typedef enum { EXACT_NOT, EXACT_MIXTURE, EXACT_HYPERCUBE, EXACT_ENVELOPE } ExactWay;
+
+static ExactWay exact_way(const Prior *prior, const Likelihood *likelihood) {
+  if (likelihood_is_conjugate(likelihood)) {
+    if (prior->mixture) return EXACT_MIXTURE;
+    if (prior->hypercube && prior->d <= HYPERCUBE_MOST_DIMENSIONS) return EXACT_HYPERCUBE;
+  }
+  return prior->ops->log_density && prior->d == 2 ? EXACT_ENVELOPE : EXACT_NOT;
 }
 
 static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
-  const bool enumerable = prior->hypercube && prior->d <= HYPERCUBE_MOST_DIMENSIONS;
-  if ((prior->mixture || enumerable) && likelihood_is_conjugate(likelihood)) return true;
-  if (prior->ops->log_density && prior->d == 2) return true;
+  if (exact_way(prior, likelihood) != EXACT_NOT) return true;
   snprintf(sentence, size,
            "sampler exact needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
            "gaussian; or a prior with a density in two dimensions; not prior %s (%d dimensions) with "
@@ -83,8 +88,9 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   Arena *memory = self->memory;
-  if (exact_has_closed_form(setup)) return exact_mixture_create(self, setup);
-  if (setup->prior->hypercube) {
+  const ExactWay way = exact_way(setup->prior, setup->likelihood);
+  if (way == EXACT_MIXTURE) return exact_mixture_create(self, setup);
+  if (way == EXACT_HYPERCUBE) {
     const size_t d = (size_t)setup->prior->d;
     Hypercube *hypercube;
     ALLOCATE(memory, hypercube, 1);
@@ -184,11 +190,12 @@ static void exact_draw_hypercube(Hypercube *self, const History *history, RngLan
 
 static void exact_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
-  if (exact_has_closed_form(&self->setup)) {
+  const ExactWay way = exact_way(self->setup.prior, self->setup.likelihood);
+  if (way == EXACT_MIXTURE) {
     exact_mixture_sample(self, history, rng, draws, theta, fallbacks);
     return;
   }
-  if (self->setup.prior->hypercube) {
+  if (way == EXACT_HYPERCUBE) {
     exact_draw_hypercube(self->state, history, rng, draws, theta);
     return;
   }

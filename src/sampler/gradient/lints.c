@@ -21,7 +21,7 @@ typedef struct {
   double *normal; /* [d, n] */
   double *inverse; /* [d, d, n] */
   int *jitters; /* [n] */
-  /* For a likelihood that is not Gaussian: */
+  bool linearised; /* for a likelihood that is not Gaussian: */
   Likelihood gaussian; /* with the same noise */
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence of all rows under it */
   int *rows; /* [B]: how many rows the evidence of each run holds */
@@ -36,7 +36,8 @@ static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) 
   Lints *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
-  if (!likelihood_is_conjugate(setup->likelihood)) {
+  self->linearised = !likelihood_is_conjugate(setup->likelihood);
+  if (self->linearised) {
     self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
     linear.likelihood = &self->gaussian;
     TRY(history_create(memory, sampler->d, setup->runs, &self->gaussian, &self->linear));
@@ -55,7 +56,7 @@ static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) 
 /* Returns the history as a linear model sees it. */
 static const History *lints_linear_history(Lints *self, const History *history) {
   const int d = self->linear.d, runs = self->linear.runs;
-  if (likelihood_is_conjugate(history->likelihood)) return history;
+  if (!self->linearised) return history;
   const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);

@@ -92,12 +92,12 @@ static void linearised_find(Localised *self, const HistoryView *view, int64_t *f
   denoiser_evidence_clear(d, runs, at);
   memset(self->precision, 0, (size_t)(d * d * runs) * sizeof *self->precision);
   linearised_find_gaussian(self, runs);
-  irls_solve(&self->irls, &once, self->prior_precision, self->prior_vector, self->precision, at->vector,
-             self->scratch, fallbacks);
+  const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
+  const EvidenceLanes evidence = {.precision = self->precision, .vector = at->vector};
+  irls_solve(&self->irls, &once, prior, evidence, self->scratch, fallbacks);
   for (int pass = 1; pass <= GAUSSIANS; pass++) {
     if (pass > 1) linearised_find_gaussian(self, runs);
-    ep_solve(&self->ep, &once, self->prior_precision, self->prior_vector, self->precision, at->vector,
-             self->log_evidence, fallbacks);
+    ep_solve(&self->ep, &once, prior, evidence, self->log_evidence, fallbacks);
     linalg_eigen_lanes(d, runs, self->precision, at->basis, at->eigenvalue);
     for (int i = 0; i < d * runs; i++) at->eigenvalue[i] = fmax(at->eigenvalue[i], 0); /* rounding */
   }

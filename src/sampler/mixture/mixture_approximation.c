@@ -47,8 +47,9 @@ static void find_at_mode(MixtureApproximation *self, const HistoryView *rows, do
                          double *offset, int64_t *fallbacks) {
   const int d = self->prior->d, lanes = rows->lanes;
   double *precision = evidence + d * lanes;
-  irls_solve(&self->irls, rows, self->prior_precision, self->prior_vector, precision, evidence, self->mode,
-             fallbacks);
+  const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
+  irls_solve(&self->irls, rows, prior, (EvidenceLanes){.precision = precision, .vector = evidence},
+             self->mode, fallbacks);
   history_log_likelihood(rows, self->mode, offset, NULL);
   linalg_add_quadratic_lanes(d, lanes, -1, precision, evidence, self->mode, self->image, offset);
 }
@@ -103,12 +104,11 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
     find_at_mode(self, &there, evidence, self->value, fallbacks);
     return;
   }
-  if (!warm || !bounded)
-    irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
-               fallbacks);
-  ep_solve(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, self->value,
-           fallbacks);
-  ep_widen(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, doubt);
+  const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
+  const EvidenceLanes sites = {.precision = precision, .vector = vector};
+  if (!warm || !bounded) irls_solve(&self->irls, &there, prior, sites, self->mode, fallbacks);
+  ep_solve(&self->ep, &there, prior, sites, self->value, fallbacks);
+  ep_widen(&self->ep, &there, prior, sites, doubt);
   replace_failed(self, &there, !bounded, evidence, doubt, fallbacks);
 }
 

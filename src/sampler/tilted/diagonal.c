@@ -91,7 +91,8 @@ static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, 
     lanes_repeat(d, chunk.lanes, b, wide_b);
     lanes_repeat(d, chunk.lanes, mean, wide_mean);
     lanes_repeat(d, chunk.lanes, variance, wide_variance);
-    langevin_target(&langevin, &prior, chunk.lanes, NULL, wide_q, wide_b, wide_mean, wide_variance);
+    const LangevinTilt tilt = {.q = wide_q, .b = wide_b, .mean = wide_mean, .variance = wide_variance};
+    langevin_target(&langevin, &prior, chunk.lanes, &tilt);
     langevin_run(&langevin, chunk.rng, steps, config_real(options, "step_size"));
     langevin_positions(&langevin, s);
     Chunk all = chunk; /* there is one run, and every fallback counts for it */

@@ -40,13 +40,13 @@ void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double
   }
 }
 
-void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const EvidenceBasis *basis,
-                     const double *q, const double *b, const double *mean, const double *variance) {
+void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const LangevinTilt *tilt) {
+  const double *q = tilt->q, *b = tilt->b, *mean = tilt->mean, *variance = tilt->variance;
   const int d = self->d;
   ASSERT(lanes <= self->capacity);
   self->lanes = lanes;
   self->prior = *prior;
-  self->basis = basis;
+  self->basis = tilt->basis;
   for (int at = 0; at < d * lanes; at++) {
     const double v = variance[at], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
     self->mean[at] = special_two_products(square, b[at], share, mean[at]);

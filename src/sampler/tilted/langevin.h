@@ -56,11 +56,15 @@ Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
  * mean[d, n], variance[d, n]. */
 void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double *of_p,
                       const double *covariance, double *mean, double *variance);
-/* Sets the target of n lanes: the basis U, which is not copied and must outlive the steps (NULL: the
- * identity); and in that basis q[d, n], b[d, n], and the mean m_0[d, n] and variance v[d, n] that p is
- * assumed to have. */
-void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const EvidenceBasis *basis,
-                     const double *q, const double *b, const double *mean, const double *variance);
+/* The tilt in an eigenbasis, and what p is assumed to be there. Not owned. */
+typedef struct {
+  const EvidenceBasis *basis; /* U, which must outlive the steps; NULL: the identity */
+  const double *q, *b; /* [d, n] */
+  const double *mean, *variance; /* [d, n]: m_0, v */
+} LangevinTilt;
+
+/* Sets the target of n lanes. */
+void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const LangevinTilt *tilt);
 /* Starts every lane from the Gaussian and takes `steps` steps. With a density proposals are accepted or
  * rejected. The step size of each lane begins as step_size; with a density it adapts to an acceptance rate of
  * 0.574 (Roberts and Rosenthal 1998) during the first half, and then stays fixed. */

@@ -78,8 +78,9 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   memset(self->vector, 0, (size_t)(d * lanes) * sizeof *self->vector);
   lanes_repeat(d * d, lanes, self->precision, self->prior_precision);
   lanes_repeat(d, lanes, self->information, self->prior_vector);
-  irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->matrix, self->vector,
-             self->theta, fallbacks);
+  const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
+  const EvidenceLanes evidence = {.precision = self->matrix, .vector = self->vector};
+  irls_solve(&self->irls, &self->view, prior, evidence, self->theta, fallbacks);
   self->basis.shared = false;
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
   linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis.u, self->q);
@@ -107,6 +108,11 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   LangevinPrior prior = {
       .at = self->white ? mala_white_density : mala_density, .context = self, .has_density = true};
   const int d = sampler->d;
+  const LangevinTilt tilt = {.basis = self->white ? NULL : &self->basis,
+                             .q = self->q,
+                             .b = self->b,
+                             .mean = self->prior_mean,
+                             .variance = self->prior_variance};
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     self->view = history_view(history, draws, chunk.first, lanes);
@@ -117,8 +123,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
     }
     langevin_project(d, lanes, &self->basis, self->mean, self->covariance, self->prior_mean,
                      self->prior_variance);
-    langevin_target(&self->langevin, &prior, lanes, self->white ? NULL : &self->basis, self->q, self->b,
-                    self->prior_mean, self->prior_variance);
+    langevin_target(&self->langevin, &prior, lanes, &tilt);
     langevin_run(&self->langevin, chunk.rng, self->steps, self->step_size);
     langevin_positions(&self->langevin, self->theta);
     if (self->white) { /* leaves the eigenbasis: A U theta */

@@ -44,11 +44,12 @@ static void add_bridge(int d, int lanes, double square, double beta_tilde, doubl
       }
 }
 
-/* Computes s <- w0 denoised + wt s + L z. */
+/* Computes s <- w0 denoised + wt s + L z, where denoised is in eps, z in normal and L in covariance. */
 SIMD_CLONES
-static void tilt_reverse_draw_gaussian(int d, int lanes, double of_denoised, const double *restrict denoised,
-                                       double of_state, const double *restrict l, const double *restrict z,
-                                       double *restrict s) {
+static void tilt_reverse_draw_gaussian(TiltReverse *self, int lanes, double of_denoised, double of_state) {
+  const double *restrict denoised = self->eps, *restrict l = self->covariance, *restrict z = self->normal;
+  double *restrict s = self->s;
+  const int d = self->chain->d;
   for (int i = 0; i < d; i++) {
     double *restrict s_i = s + i * lanes;
     for (int n = 0; n < lanes; n++)
@@ -104,8 +105,7 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count) {
   for (int m = 0; m < count; m++) /* a learned predictor can give a C_t that is not a covariance */
     if (self->jitters[m])
       tilt_repair_covariance(self, count, m, beta_tilde + square * VARIANCE_LEAST, diagonal);
-  tilt_reverse_draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal,
-                             self->s);
+  tilt_reverse_draw_gaussian(self, count, of_denoised, of_state);
 }
 
 /* Steps from s_t to s_{t-1} in the lanes that have reached stage t; if the chain can draw the clean sample,

@@ -152,7 +152,9 @@ static void tilted_langevin(Tilted *self, const Chunk *chunk) {
     mean[k] *= sqrt(signal);
     variance[k] = signal * variance[k] + (1 - signal);
   }
-  langevin_target(&self->langevin, &prior, lanes, &self->basis, self->q, self->b, mean, variance);
+  const LangevinTilt tilt = {
+      .basis = &self->basis, .q = self->q, .b = self->b, .mean = mean, .variance = variance};
+  langevin_target(&self->langevin, &prior, lanes, &tilt);
   langevin_run(&self->langevin, chunk->rng, self->steps, self->step_size);
   langevin_positions(&self->langevin, self->s);
 }
