@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -169,7 +170,8 @@ class Plan(program.ProgramTest):
         os.rename(self.study, study)
         script = self.succeed("plan", study, "--slurm", "--set", "policies=[oracle]").stdout
         self.assertEqual(script.count("touch made.yaml"), 1)
-        self.assertIn(f"run '{study}' --set", script)
+        word = re.search(r"run (\S*.*) --set", script)[1]
+        self.assertEqual(subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, check=True).stdout, study)
 
     def test_floor_of_regret(self):
         """It is planned once for each setting, however many policies there are, and within a factor of 3 of what was measured: CPU microseconds per

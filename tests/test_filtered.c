@@ -151,9 +151,10 @@ static void find_farthest(int keep, double *mean_off, double *variance_off) {
   History full = make_history(&memory, RUNS, rows, &likelihood),
           other = filtered(&memory, &mixture, &likelihood, keep);
   double m[2][D * RUNS], s[2][D * D * RUNS];
+  int64_t ignored[RUNS] = {0};
   record(&other, rows, 0, N);
-  fixture_moments(sampler_find("mixts"), &prior, &full, 1, 0, NULL, m[0], s[0]);
-  fixture_moments(sampler_find("mixts"), &prior, &other, 1, 0, NULL, m[1], s[1]);
+  fixture_moments(sampler_find("mixts"), &prior, &full, 1, 0, NULL, m[0], s[0], ignored);
+  fixture_moments(sampler_find("mixts"), &prior, &other, 1, 0, NULL, m[1], s[1], ignored);
   *mean_off = *variance_off = 0;
   for (int n = 0; n < RUNS; n++)
     for (int i = 0; i < D; i++) {

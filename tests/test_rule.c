@@ -162,9 +162,10 @@ static void test_moments_of_draws(void) {
   const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   const SamplerOps *method = sampler_find("localised");
   double mean[D * RUNS], covariance[D * D * RUNS];
+  int64_t fallbacks[RUNS] = {0};
   History history = fixture_history(&memory, D, RUNS, 0, N, &likelihood);
   CU_ASSERT_FALSE(sampler_has_moments(method, true, true));
-  fixture_moments(method, &prior, &history, MANY, 0, NULL, mean, covariance);
+  fixture_moments(method, &prior, &history, MANY, 0, NULL, mean, covariance, fallbacks);
   for (int run = 0; run < RUNS; run++) {
     const FixtureData data = fixture_data(D, N, likelihood.noise, (uint32_t)run);
     const FixturePosterior exact = fixture_posterior(&mixture, &data);

@@ -267,13 +267,12 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
 }
 
 /* Computes sampler_moments of a fresh sampler, from this number of draws where they are not in closed form:
- * mean[d, runs] and covariance[d, d, runs]. */
+ * mean[d, runs] and covariance[d, d, runs]. Adds numerical fallbacks to fallbacks[runs]. */
 static inline void fixture_moments(const SamplerOps *method, const Prior *prior, const History *history,
                                    int draws, int set_count, const char *const *sets, double *mean,
-                                   double *covariance) {
+                                   double *covariance, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   const int lanes = history->runs * draws;
-  int64_t *counted = (int64_t *)fixture_new((size_t)history->runs, sizeof *counted);
   double *theta = (double *)fixture_new((size_t)(prior->d * lanes), sizeof *theta);
   const RngLanes rng = {
       .key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = (uint32_t)draws, .lanes = (uint32_t)lanes, .round = 7};
@@ -286,9 +285,8 @@ static inline void fixture_moments(const SamplerOps *method, const Prior *prior,
                               .draws = draws,
                               .options = options};
   CHECK_OK(sampler_create(&memory, method, &setup, &sampler));
-  sampler_moments(&sampler, history, rng, theta, mean, covariance, counted);
+  sampler_moments(&sampler, history, rng, theta, mean, covariance, fallbacks);
   free(theta);
-  free(counted);
 }
 
 /* Checks that `method` with the option `set` is refused for this number of draws, with a sentence that
