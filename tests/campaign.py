@@ -30,6 +30,7 @@ import netCDF4
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
 import journals  # pylint: disable=wrong-import-position
+import values  # pylint: disable=wrong-import-position
 
 STUDY = """
 name: campaign
@@ -101,7 +102,7 @@ def same_values(first, second):
         one.set_auto_maskandscale(False)
         two.set_auto_maskandscale(False)
         names = [name for name in one.variables if not name.startswith("seconds")]
-        return set(one.variables) == set(two.variables) and all(program.values_of(one[n]) == program.values_of(two[n]) for n in names)
+        return set(one.variables) == set(two.variables) and all(values.values_of(one[n]) == values.values_of(two[n]) for n in names)
 
 
 class Campaign:

@@ -14,6 +14,7 @@ import netCDF4
 
 import journals
 import summary
+import values
 
 PROGRAM = os.environ["THOMPSON_PROGRAM"]
 SOURCE = os.environ["THOMPSON_SOURCE"]
@@ -55,11 +56,6 @@ def children(process):
         return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
 
     return started("-f", f"^{PROGRAM}") or [rank for proxy in started("-f", "hydra_pmi_proxy") for rank in children(proxy)]
-
-
-def values_of(variable):
-    """All values of a netCDF4 variable, for a comparison to the byte."""
-    return list(variable[...]) if variable.dtype is str else variable[...].tobytes()
 
 
 class ProgramTest(unittest.TestCase):
@@ -165,7 +161,7 @@ class ProgramTest(unittest.TestCase):
                 self.assertEqual(variable.dimensions, other.dimensions, name)
                 self.assertEqual(variable.ncattrs(), other.ncattrs(), name)
                 if not name.startswith("seconds"):
-                    self.assertEqual(values_of(variable), values_of(other), f"variable {name} differs")
+                    self.assertEqual(values.values_of(variable), values.values_of(other), f"variable {name} differs")
             for attribute in set(one.ncattrs()) | set(two.ncattrs()):
                 if attribute not in PROVENANCE:
                     self.assertEqual(one.getncattr(attribute), two.getncattr(attribute), attribute)
