@@ -1436,7 +1436,7 @@ class Threads(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "20 past tasks for a prior of 8 components"):
             thompson.train(theta=theta, components=8)
         with self.assertWarnsRegex(UserWarning, "2 past tasks for a prior of 1 component"):
-            thompson.train(logs=([0, 1], np.eye(2), [1, 0]), family="gaussian", likelihood="logistic")
+            thompson.train(logs=([0, 0, 1, 1], np.repeat(np.eye(2), 2, axis=0), [1, 0, 0, 1]), family="gaussian", likelihood="logistic")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             thompson.train(theta=theta, components=2)
