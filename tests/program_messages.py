@@ -53,7 +53,7 @@ class Messages(program.ProgramTest):
 
     def test_few_tasks(self):
         """A prior from too few tasks is learned, and the program warns about its value; ten tasks per component are accepted silently."""
-        self.write("few.csv", "task,x1,y\na,1,0\nb,1,1\n")
+        self.write("few.csv", "task,x1,y\na,1,0\na,1,1\nb,1,1\n")
         self.write("theta.csv", "".join(f"{i % 7 - 3},{i % 11 - 5}\n" for i in range(20)))
         for words, part in ((["--logs", self.path("few.csv"), "--likelihood", "logistic"], "note: 2 past tasks for a prior of 1 component:"),
                             (["--theta", self.path("theta.csv"), "--option", "components=8"], "note: 20 past tasks for a prior of 8 components:"),
