@@ -219,10 +219,17 @@ void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta
   sampler_sample(&rule->sampler, history, rule_streams(rule, round, history->runs, 1), 1, theta, fallbacks);
 }
 
-/* Returns the streams of tickets (ties.h), one lane for each run of the history. */
-static RngLanes rule_ties(const Rule *rule, uint32_t round, int runs) {
-  RngLanes ties = rule_streams(rule, round, runs, 1);
+/* Returns B. */
+static int rule_runs(const Rule *rule, const RuleChoice *choice) {
+  return choice->history->runs / (rule->per_arm ? choice->arms : 1);
+}
+
+/* Returns the streams of tickets (ties.h), one lane for each of the B runs: the same whether arms share a
+ * posterior or each has its own, which is a run of the sampler. */
+static RngLanes rule_ties(const Rule *rule, const RuleChoice *choice) {
+  RngLanes ties = rule_streams(rule, choice->round, rule_runs(rule, choice), 1);
   ties.key = rule->tie;
+  if (rule->per_arm) ties.run /= (uint32_t)choice->arms;
   return ties;
 }
 
@@ -245,12 +252,7 @@ static IndexedArms rule_indexed_arms(Rule *rule, const RuleChoice *choice, int64
                        .mean = ops->moments ? rule->mean : rule->theta,
                        .covariance = ops->quantile ? rule->covariance : NULL,
                        .z = ops->quantile ? ops->quantile(rule, choice->choices) : 0,
-                       .ties = rule_ties(rule, round, runs)};
-}
-
-/* Returns B. */
-static int rule_runs(const Rule *rule, const RuleChoice *choice) {
-  return choice->history->runs / (rule->per_arm ? choice->arms : 1);
+                       .ties = rule_ties(rule, choice)};
 }
 
 void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks) {
@@ -259,7 +261,7 @@ void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallba
   rule_index(&of, rule->per_arm ? rule->arm : arm, rule->top, NULL);
   if (!rule->per_arm) return;
   for (int b = 0; b < runs; b++)
-    arm[b] = ties_best_arm(&of.ties, (uint32_t)(b * arms), arms, rule->top + (size_t)b * (size_t)arms, 1);
+    arm[b] = ties_best_arm(&of.ties, (uint32_t)b, arms, rule->top + (size_t)b * (size_t)arms, 1);
 }
 
 void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fallbacks) {
