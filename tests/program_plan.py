@@ -170,7 +170,7 @@ class Plan(program.ProgramTest):
         os.rename(self.study, study)
         script = self.succeed("plan", study, "--slurm", "--set", "policies=[oracle]").stdout
         self.assertEqual(script.count("touch made.yaml"), 1)
-        word = re.search(r"run (\S*.*) --set", script)[1]
+        word = re.search(r"thompson run (.*) --set", script)[1]
         self.assertEqual(subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, check=True).stdout, study)
 
     def test_floor_of_regret(self):
