@@ -92,7 +92,7 @@ def replayed(log, seed=1, run=0):
     arms, d = arm.max() + 1, x.shape[1]
     square, vector, met = np.tile(np.eye(d), (arms, 1, 1)), np.zeros((arms, d)), []
     for turn, e in enumerate(order(len(arm), seed, run), 1):
-        choice = best_arm(ties, run * int(arms), turn, np.linalg.solve(square, vector[..., None])[..., 0] @ x[e])
+        choice = best_arm(ties, run, turn, np.linalg.solve(square, vector[..., None])[..., 0] @ x[e])
         if choice == arm[e] and uniform(rejection, run, turn) < propensity.min() / propensity[e]:
             met.append(reward[e])
             square[arm[e]] += np.outer(x[e], x[e])
