@@ -5,7 +5,7 @@ usage: docs/draw_architecture.py [--check]
 
 Writes docs/architecture.svg; with --check only reports whether that file matches the includes (exit status 1 if it does not). Rows and
 columns are the rooms in include order, so everything lies on or below the diagonal. Counts are left out, so the picture changes only
-when the architecture does. The order of the layers and their rooms is that of tests/check_layers.py, which enforces it.
+when the architecture does. The order of the layers and their rooms is that of tests/check/check_layers.py, which enforces it.
 """
 import argparse
 import ast
@@ -24,8 +24,8 @@ INK, FAINT, INSIDE, BETWEEN = "#1f2933", "#9aa5b1", "#d5dde6", "#2f6db3"
 
 
 def rooms():
-    """Layers in include order, each followed by its rooms, as tests/check_layers.py lists them."""
-    tree = ast.parse((ROOT / "tests" / "check_layers.py").read_text(encoding="utf-8"))
+    """Layers in include order, each followed by its rooms, as tests/check/check_layers.py lists them."""
+    tree = ast.parse((ROOT / "tests" / "check" / "check_layers.py").read_text(encoding="utf-8"))
     found = {target.id: node.value for node in tree.body if isinstance(node, ast.Assign) for target in node.targets if isinstance(target, ast.Name)}
     layers = ast.literal_eval(found["LAYERS"])
     inner = [ast.literal_eval(key) for key in found["ROOMS"].keys]

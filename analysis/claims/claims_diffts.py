@@ -150,7 +150,7 @@ CLAIMS = [
           at_each(lambda at: level("diffts", ["exact"], 0.25, "emd", at)),
           reason="They are too narrow, least so with one observation and with 1 000, and the networks' error is not the reason: in one dimension, "
                  "for the prior N(0, 1), the exact chain and many stages, their spread in closed form is 0.75 of the posterior's where observations "
-                 "are as precise as the prior, and 0.71 where they are ten times as precise (tests/test_laplace_dps.c).", shown="figure7"),
+                 "are as precise as the prior, and 0.71 where they are ten times as precise (tests/sampler/test_laplace_dps.c).", shown="figure7"),
     Claim("Appendix C.4, Figure 7", "SMC is the second best: its draws are closer to the exact posterior than those of TS, TunedTS "
           "and DPS at each sample size.", "figure7", at_each(lambda at: lower("smc", ["ts", "tuned_ts", "dps"], "emd", at)),
           reason="With particles perturbed by 0.2 sigma / sqrt(k) in round k, SMC is second best for up to 50 observations; with a quarter of that "
@@ -168,7 +168,7 @@ CLAIMS = [
     Claim("Appendix C.4, Figure 7", "The draws of DPS get worse as observations are added.", "figure7", rises_along("dps", "emd")),
     Claim("Theorems 2 and 4", "Under approximation (6), a stage of the posterior is the product of two Gaussians, or IRLS.", None,
           untested("this is algebra, and no study can refute it; that the program does as the theorems say is for "
-                   "tests/test_laplace_dps.c and tests/test_glm_samplers.c")),
+                   "tests/sampler/test_laplace_dps.c and tests/sampler/test_glm_samplers.c")),
     Claim("Theorem 3", "Draws of LaplaceDPS converge to theta* as observations are added, where the variances of all stages are positive (judged: "
           "with the last stage repaired, the distance falls between the two largest n).", "consistency", falls_along("diffts exact chain", "distance")),
     Claim(OURS, "They do so as 1 / sqrt(n) (judged: exponent between the two largest n, -0.6 to -0.4).", "consistency",

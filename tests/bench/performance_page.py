@@ -232,7 +232,7 @@ def emd(rows):
 
 
 def instructions():
-    recorded = json.loads((pathlib.Path(__file__).parents[1] / "instructions.json").read_text(encoding="utf-8"))
+    recorded = json.loads((pathlib.Path(__file__).parents[1] / "program/instructions.json").read_text(encoding="utf-8"))
     return table(["block", "million instructions"], [[name, figure(count / 1e6)] for name, count in recorded["counts"].items()])
 
 
@@ -362,7 +362,7 @@ A Cholesky factor (`tests/bench/bench_factors.c`), 64 matrices side by side and 
 
 ## Instructions
 
-Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation included (`tests/program_instructions.py`, which fails where a count grows by 2%); a change of speed is seen here without a clock.
+Counted by callgrind on AVX2, of one block of 64 runs and few rounds, creation included (`tests/program/program_instructions.py`, which fails where a count grows by 2%); a change of speed is seen here without a clock.
 
 {instructions}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""NetCDF inputs of tests/test_dataset.c and tests/test_store.c, written by the libraries of other programs (xarray, netCDF4-python).
+"""NetCDF inputs of tests/io/test_dataset.c and tests/io/test_store.c, written by the libraries of other programs (xarray, netCDF4-python).
 
 theta[i, j] = i + j / 8, x[i, j] = i - j / 4, y[i] = 3 i. Run in this folder; the files are committed.
 """

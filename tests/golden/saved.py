@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Files of posteriors and agents as this version writes them, and the draws that come next. Run once for each format (SAVED_FORMAT of
-src/library/saved.c): the files are kept, so that later versions are required to open them (tests/program_package.py). Those of format 1 were
+src/library/saved.c): the files are kept, so that later versions are required to open them (tests/program/program_package.py). Those of format 1 were
 written by the loop below, in an earlier version; format 2 adds what ageing has left.
 
     PYTHONPATH=analysis THOMPSON_LIBRARY=build/release/src/library/libthompson.so tests/golden/saved.py

@@ -70,7 +70,7 @@ void history_tilted_moments(const TiltedNodes *nodes, const Likelihood *likeliho
 /* ---- propagation */
 
 enum { EP_SWEEPS = 100 };
-/* For draws: it leaves an error of 1% of a standard deviation (tests/test_ep.c). */
+/* For draws: it leaves an error of 1% of a standard deviation (tests/model/test_ep.c). */
 #define EP_TOLERANCE 0.0025
 
 /* n <= capacity lanes, lane last. */

@@ -22,7 +22,8 @@
 
 /* How close to the mode IRLS gets, at least, in standard deviations of the stage. The draw itself moves by
  * one of them and the next stage starts from there, so the tolerance changes the mean and deviation of the
- * last stage by less than 1e-3 of the deviation (tests/test_glm_chain.c); most stages need only one pass. */
+ * last stage by less than 1e-3 of the deviation (tests/sampler/test_glm_chain.c); most stages need only one
+ * pass. */
 static const double MODE_TOLERANCE = 1e-3;
 
 /* n <= CHUNK_LANES lanes, lane last. */

@@ -10,7 +10,7 @@
 enum { BATCH = ENVELOPE_BATCH, CELLS = ENVELOPE_CELLS, DEEPEST = 30, PATIENCE = 4 };
 
 /* A cell is split if its share of the mass of the bound is above SHARE and the bound exceeds its log mean by
- * more than SLACK. A call then needs about 2 proposals per draw (measured in tests/test_exact.c). */
+ * more than SLACK. A call then needs about 2 proposals per draw (measured in tests/sampler/test_exact.c). */
 static const double SHARE = 1.0 / 1024, SLACK = 1;
 
 struct EnvelopeWork {

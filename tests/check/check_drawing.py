@@ -39,7 +39,7 @@ class Drawing(StudyTest):
 
     def test_kept_colours(self):
         """A picture that is compressed keeps every method's colour exactly, next to blends with white."""
-        spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).parent.parent / "docs/draw_pictures.py")
+        spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).resolve().parents[2] / "docs/draw_pictures.py")
         pictures = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(pictures)
         wanted = {tuple(bytes.fromhex(colour[1:])) for colour, _ in style.POLICIES.values()}
@@ -52,7 +52,7 @@ class Drawing(StudyTest):
 
     def test_thin_line_among_dots(self):
         """A line of one method, of few pixels, keeps its colour next to a cloud of thousands of colours, each with more pixels."""
-        spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).parent.parent / "docs/draw_pictures.py")
+        spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).resolve().parents[2] / "docs/draw_pictures.py")
         pictures = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(pictures)
         cloud = np.random.default_rng(1).integers(0, 256, (40, 25, 3), np.uint8).repeat(12, axis=0).repeat(40, axis=1)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*\*/", re.S)
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')

@@ -1,4 +1,4 @@
-"""The short version of tests/campaign.py: random faults, each kind twice; and the campaign notices what it looks for."""
+"""The short version of tests/program/campaign.py: random faults, each kind twice; and the campaign notices what it looks for."""
 
 import os
 import tempfile

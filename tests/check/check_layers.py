@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 
 # A file may include its own layer and those before it. Only MPI_LAYERS know MPI.
@@ -92,16 +92,17 @@ def check_sources(report):
 
 
 def check_tests(report):
-    """Every test program matches a GLOB of tests/CMakeLists.txt that is turned into tests."""
-    build = ROOT / "tests" / "CMakeLists.txt"
-    text = build.read_text()
-    globs = re.findall(r"file\(\s*GLOB\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)
+    """Every test program matches a GLOB of tests/CMakeLists.txt that is turned into tests, and lies in the folder of its kind; CUnit programs of one
+    process lie in the folder of the layer that they test."""
+    text = (ROOT / "tests" / "CMakeLists.txt").read_text()
+    globs = re.findall(r"file\(\s*GLOB_RECURSE\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)
     used = [pattern for name, pattern in globs if re.search(rf"foreach\(\s*\w+\s+IN\s+LISTS\s+{name}\s*\)", text)]
-    for pattern in ("test_*.c", "mpi_*.c", "check_*.py", "program_*.py", "cluster_*.py"):
-        for file in sorted((ROOT / "tests").rglob(pattern)):
-            name = file.relative_to(build.parent).as_posix()
-            found = any("/" not in name and fnmatch.fnmatch(name, glob) for glob in used)
-            report(file, None if found else "is not run by tests/CMakeLists.txt")
+    layers = {layer.split("/")[0] for layer in LAYERS}
+    for kind, folders in {"test": layers, **{kind: {kind} for kind in ("mpi", "check", "program", "browser", "cluster")}}.items():
+        for file in sorted((ROOT / "tests").rglob(f"{kind}_*.{'c' if kind in ('test', 'mpi') else 'py'}")):
+            report(file, None if any(fnmatch.fnmatch(file.name, glob) for glob in used) else "is not run by tests/CMakeLists.txt")
+            folder = file.parent.relative_to(ROOT / "tests").as_posix()
+            report(file, None if folder in folders else f"lies in tests/{folder}, not in a folder of {', '.join(sorted(folders))}")
 
 
 def main():

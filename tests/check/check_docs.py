@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = "src|tests|docs|jobs|analysis|data"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 # A path in code, such as `src/core/rng.h` or `jobs/figure2.yaml`; not a pattern and not an output path.
@@ -98,7 +98,7 @@ def main():
         report(file, wrong)
     map_of_tests = ROOT / "tests" / "README.md"
     named = set(re.findall(r"`(\w+)`", map_of_tests.read_text(encoding="utf-8")))
-    tests = {file.stem for pattern in TEST_FILES for file in (ROOT / "tests").glob(pattern)}
+    tests = {file.stem for pattern in TEST_FILES for file in (ROOT / "tests").rglob(pattern)}
     for name in sorted(tests - named):
         report(map_of_tests, f"does not name {name}")
     for name in sorted(name for name in named - tests if re.match(r"(test|mpi|program|check|browser|cluster)_", name)):

@@ -2,8 +2,8 @@
 """Random faults against small studies, each resumed on a random number of ranks until it is done, and the damage counted: results that were
 reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes, touched files of others. All must be zero.
 
-    tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
-    tests/campaign.py --damages 2000 --seed 1
+    tests/program/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
+    tests/program/campaign.py --damages 2000 --seed 1
 
 Every second study has many short tasks. --damages damages the journals of one finished study at random, again and again: no task that can be read
 may differ, none may be lost except those with a changed byte, and now and then the study is resumed and must give the same bytes.
@@ -11,7 +11,7 @@ may differ, none may be lost except those with a changed byte, and now and then 
 A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, if mounting
 is allowed); kill -9 of all and zeros in the tail of a journal or prior, as a power cut leaves them; files and links of others planted
 in the folder while the job runs, then kill -9 of all. A study with such files is overwritten in the end, too. 200 faults take some 20 minutes.
-tests/program_campaign.py is the short version."""
+tests/program/program_campaign.py is the short version."""
 
 import argparse
 import collections
@@ -28,7 +28,7 @@ import time
 
 import netCDF4
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
 import journals  # pylint: disable=wrong-import-position
 import values  # pylint: disable=wrong-import-position
 

@@ -9,7 +9,7 @@ import sys
 
 import tools
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["THOMPSON_PROGRAM"]).parent
 AT_ONCE = 16  # files per process
 

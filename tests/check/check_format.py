@@ -8,7 +8,7 @@ import sys
 
 import tools
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def main():

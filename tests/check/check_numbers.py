@@ -14,7 +14,7 @@ docs/results by its path, a row by how it begins (`three mixtures...`). A quoted
 In the pages of QUOTING every number that is not in code has such a comment, except those that say what was set (SETTING). Ends with
 "N passed, N failed".
 
-    tests/check_numbers.py [ROOT]       another tree, such as one in which a digit was changed
+    tests/check/check_numbers.py [ROOT]       another tree, such as one in which a digit was changed
 """
 import pathlib
 import re
@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
-ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
+ROOT = ROOT if ROOT.is_dir() else ROOT.parents[2]
 QUOTING = ("README.md", "docs/results.md", "docs/which_sampler.md")
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 VALUE = r"[-+−]?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?"

@@ -140,7 +140,7 @@ class Contributing(unittest.TestCase):
             with self.subTest(name):
                 if name == "check_format" and self.unformatted:
                     continue  # skipped in the tree itself, with the reason
-                self.call("/usr/bin/python3", self.tree / "tests" / f"{name}.py", cwd=self.tree)
+                self.call("/usr/bin/python3", self.tree / "tests" / "check" / f"{name}.py", cwd=self.tree)
 
     def run_study(self, name, text, **words):
         study = self.folder / f"{name}.yaml"

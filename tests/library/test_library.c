@@ -1,5 +1,5 @@
 /* The library as C programs call it: the order in which things end, and calls that it cannot
- * answer. tests/program_package.py has what Python calls as well. */
+ * answer. tests/program/program_package.py has what Python calls as well. */
 #include "harness.h"
 #include "library/thompson.h"
 

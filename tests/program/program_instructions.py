@@ -1,7 +1,7 @@
-"""Instructions of one block of each policy, and of training, counted by callgrind and compared with tests/instructions.json: a slower program is
+"""Instructions of one block of each policy, and of training, counted by callgrind and compared with tests/program/instructions.json: a slower program is
 detected without a clock. Counts are repeatable to a hundredth of a percent for one compiler and one instruction level (callgrind knows AVX2, not AVX-512).
 
-After a change that is meant to add or save work: tests/program_instructions.py --record, with the environment of the tests, in a Release build.
+After a change that is meant to add or save work: tests/program/program_instructions.py --record, with the environment of the tests, in a Release build.
 """
 
 import json
@@ -14,7 +14,7 @@ import unittest
 
 import program
 
-RECORD = os.path.join(program.SOURCE, "tests", "instructions.json")
+RECORD = os.path.join(program.SOURCE, "tests", "program", "instructions.json")
 TOLERANCE = 0.02    # well above what counts differ by (addresses of memory, the length of paths), well below a regression worth a look
 SEEDED = "runs: 16, block: 16, seed: 1, prior: {stages: 10, train_samples: 500, training_steps: 2, hidden: %s}"
 STUDIES = {
