@@ -66,7 +66,7 @@ def folder_of(path):
 
 
 def tasks(folder, since=0.0):
-    """How many tasks of a study have finished since this time, by the headers in its journals (src/parallel/journal.h)."""
+    """How many tasks of a study have finished since this time, by the headers in its journals (src/parallel/tasks/journal.h)."""
     header, found = struct.Struct("<8s64sqqqd64s16s"), set()
     for path in (folder / "tasks").glob("*.journal"):
         with path.open("rb") as file:

@@ -2,9 +2,9 @@
 
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "parallel/parallel_folder.h"
-#include "parallel/reduce.h"
-#include "parallel/reduce_cell.h"
+#include "parallel/results/reduce.h"
+#include "parallel/statistics.h"
+#include "parallel/tasks/folder.h"
 #include "sampler/check/draws_check.h"
 #include "study/estimates.h"
 #include "study/keys.h"
@@ -183,7 +183,7 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
 
 Status app_study_of_folder(const char *directory, Study *out) {
   SCOPED(char *, text, memory_free_text);
-  TRY(parallel_checkpoint_study(directory, &text));
+  TRY(folder_read_study(directory, &text));
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   return app_study_of_file(path, text, &(AppTexts){0}, out);
@@ -339,8 +339,8 @@ static Status print_draws_check(StoreFile *file, const Study *study) {
     const int scattered = app_limit(runs, 0, DRAWS_CHECK_MOST * DRAWS_CHECK_MOST, square, spread),
               off = app_limit(runs, -DRAWS_CHECK_MOST, DRAWS_CHECK_MOST, DRAWS_CHECK_BEYOND, offset),
               far = scattered > off ? scattered : off;
-    reduce_cell_mean((int64_t)runs, 1, offset, NULL, &mean[0], &se[0], &n);
-    reduce_cell_mean((int64_t)runs, 1, spread, NULL, &mean[1], &se[1], &n);
+    statistics_mean((int64_t)runs, 1, offset, NULL, &mean[0], &se[0], &n);
+    statistics_mean((int64_t)runs, 1, spread, NULL, &mean[1], &se[1], &n);
     if (!sampler || n < FEWEST) continue;
     const double narrow = (sampler->narrow > 0 ? sampler->narrow : 1) / DRAWS_CHECK_FACTOR,
                  wide = (sampler->wide > 0 ? sampler->wide : 1) * DRAWS_CHECK_FACTOR;

@@ -3,7 +3,7 @@
 #include "app/app_plan_estimate.h"
 #include "core/clock.h"
 #include "io/io_shell.h"
-#include "parallel/parallel_prepare.h"
+#include "parallel/priors/study_priors.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -123,7 +123,7 @@ static Status plan_calibrate(const char *text, const Study *whole, Speed *speed)
   TRY(app_plan_estimate_study(&small, speed, &estimate));
   TRY(app_scratch_create(&scratch));
   double start = clock_cpu();
-  TRY(parallel_prepare_study(&small, scratch.path, PROGRESS_NONE, 1, NULL));
+  TRY(study_priors_fit(&small, scratch.path, PROGRESS_NONE, 1, NULL));
   if (estimate.training_operations > 0)
     speed->training = (clock_cpu() - start) / estimate.training_operations;
   if (problem_is_large(small.file->settings[0])) return STATUS_OK; /* its policies share what costs most */

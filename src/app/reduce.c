@@ -1,5 +1,5 @@
 /* thompson reduce: rebuild results.nc from the finished tasks. */
-#include "parallel/reduce.h"
+#include "parallel/results/reduce.h"
 #include "app/app.h"
 
 static struct {

@@ -3,10 +3,10 @@
 #include "app/app_plan_estimate.h"
 #include "core/clock.h"
 #include "io/io_shell.h"
-#include "parallel/parallel_folder.h"
-#include "parallel/parallel_prepare.h"
-#include "parallel/reduce.h"
-#include "parallel/tasks.h"
+#include "parallel/priors/study_priors.h"
+#include "parallel/results/reduce.h"
+#include "parallel/tasks/folder.h"
+#include "parallel/tasks/tasks.h"
 
 #include <signal.h>
 #include <time.h>
@@ -146,7 +146,7 @@ static Status app_run_all_tasks(const Study *study, TasksOutcome *outcome) {
   const TasksOptions *tasks = &arguments.tasks;
   TRY(finished_open_all(&scratch, arguments.directory, study, &finished));
   TRY(finished_check(tasks->shard, tasks->shards, &finished));
-  TRY(parallel_large_run(&finished, tasks, outcome));
+  TRY(tasks_large_run(&finished, tasks, outcome));
   TRY(tasks_run(&finished, tasks, outcome));
   if (!io_lock_lost(lock)) return parallel_agree(STATUS_OK);
   return parallel_agree(status_set(STATUS_FILE,
@@ -213,12 +213,11 @@ static Status run_study(void) {
     arguments.directory = default_directory;
   }
   TRY(parallel_agree(first ? app_run_check_policies(&study) : STATUS_OK));
-  const CheckpointMode mode = arguments.resume || sharded ? CHECKPOINT_RESUME
-                              : arguments.overwrite       ? CHECKPOINT_OVERWRITE
-                                                          : CHECKPOINT_FRESH;
+  const FolderMode mode = arguments.resume || sharded ? FOLDER_RESUME
+                          : arguments.overwrite       ? FOLDER_OVERWRITE
+                                                      : FOLDER_FRESH;
   const int shard = sharded ? arguments.tasks.shard : -1;
-  TRY(parallel_agree(first ? parallel_checkpoint_open(arguments.directory, &study, mode, shard, &lock)
-                           : STATUS_OK));
+  TRY(parallel_agree(first ? folder_open(arguments.directory, &study, mode, shard, &lock) : STATUS_OK));
   /* The share of learning priors in the time that the study is expected to take. */
   double share = 1;
   Estimate estimate;
@@ -226,7 +225,7 @@ static Status run_study(void) {
     const double hours = estimate.training_hours + estimate.least_hours;
     if (hours > 0) share = estimate.training_hours / hours;
   }
-  TRY(parallel_prepare_study(&study, arguments.directory, arguments.tasks.progress, share, stop_asked));
+  TRY(study_priors_fit(&study, arguments.directory, arguments.tasks.progress, share, stop_asked));
   return run_and_reduce(&study);
 }
 

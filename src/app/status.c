@@ -1,7 +1,7 @@
 /* thompson status: what is done, failed and left in a results folder. Works while the job runs, on any
  * machine that sees the folder. */
 #include "app/app.h"
-#include "parallel/parallel_adaptive.h"
+#include "parallel/tasks/adaptive.h"
 
 static struct {
   const char *directory;
@@ -47,8 +47,8 @@ static Status look_over(const char *directory, Overview *overview) {
   ALLOCATE(&overview->memory, overview->setting, settings);
   ALLOCATE(&overview->memory, overview->moments, settings * policies);
   TRY(finished_open(&overview->memory, directory, study, false, finished));
-  TRY(parallel_adaptive_create(&overview->memory, finished, &overview->adaptive));
-  TRY(parallel_adaptive_replay(finished->state, &overview->adaptive));
+  TRY(adaptive_create(&overview->memory, finished, &overview->adaptive));
+  TRY(adaptive_replay(finished->state, &overview->adaptive));
   Count *all = &overview->all;
   for (int s = 0; s < settings; s++) {
     Count *count = &overview->setting[s];
@@ -71,7 +71,7 @@ static Status look_over(const char *directory, Overview *overview) {
   }
   overview->too_many = all->done > MOST_READ;
   for (int s = 0; s < settings && !overview->too_many; s++)
-    TRY(parallel_adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
+    TRY(adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
   return STATUS_OK;
 }
 
@@ -89,7 +89,7 @@ static json_t *setting_json(const Overview *overview, int setting) {
   json_t *se = json_object(), *runs = json_object();
   for (int p = 0; p < file->policy_count; p++) {
     Moments moments = overview->moments[setting * file->policy_count + p];
-    json_object_set_new(se, file->policies[p].label, app_json_number(parallel_adaptive_moments_se(moments)));
+    json_object_set_new(se, file->policies[p].label, app_json_number(adaptive_moments_se(moments)));
     json_object_set_new(runs, file->policies[p].label,
                         overview->too_many ? json_null() : json_integer((json_int_t)moments.n));
   }
@@ -131,15 +131,15 @@ static void print_settings(const Overview *overview) {
     const AdaptiveSetting *at = &overview->adaptive.settings[s];
     int worst = -1; /* none has a standard error yet */
     for (int p = study->target_paired ? 1 : 0; p < policies; p++)
-      if (moments[p].n > 1 && (worst < 0 || parallel_adaptive_moments_se(moments[p]) >
-                                                parallel_adaptive_moments_se(moments[worst])))
+      if (moments[p].n > 1 &&
+          (worst < 0 || adaptive_moments_se(moments[p]) > adaptive_moments_se(moments[worst])))
         worst = p;
     printf("  %s: ", study->file->setting_labels[s]);
     if (worst < 0)
       printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not started");
     else
-      printf("%.3g (%s, %lld runs)", parallel_adaptive_moments_se(moments[worst]),
-             study->file->policies[worst].label, (long long)moments[worst].n);
+      printf("%.3g (%s, %lld runs)", adaptive_moments_se(moments[worst]), study->file->policies[worst].label,
+             (long long)moments[worst].n);
     if (study->runs.adaptive)
       printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs requested",
              (long long)study_runs_in_blocks(&study->runs, at->wanted));

@@ -4,9 +4,9 @@
 #include "model/logs/logs_identified.h"
 #include "model/prior/logs_fit.h"
 #include "model/prior/training_samples.h"
-#include "parallel/auto.h"
-#include "parallel/parallel_fits.h"
-#include "parallel/parallel_logs.h"
+#include "parallel/priors/auto.h"
+#include "parallel/priors/fits.h"
+#include "parallel/priors/logs_learn.h"
 
 #include <math.h>
 
@@ -166,8 +166,8 @@ static Status train_on_samples(Arena *memory, Training *out) {
   memcpy(job.size, arguments.size, sizeof job.size);
   const Status status = arguments.family == &prior_auto
                             ? auto_fit(memory, &job, &out->choice, &out->prior)
-                            : parallel_fits_run_one(memory, arguments.family, &out->belief.fit, &out->source,
-                                                    PROGRESS_AUTO, NULL, &out->prior);
+                            : fits_run_one(memory, arguments.family, &out->belief.fit, &out->source,
+                                           PROGRESS_AUTO, NULL, &out->prior);
   if (status != STATUS_INPUT) return status;
   return status_prefix(status, "%s: ", arguments.theta ? arguments.theta : arguments.study);
 }
@@ -198,7 +198,7 @@ static Status train_choose_family(Training *out, const PriorOps **family) {
   SCRATCH_ARENA(scratch);
   PriorFit *fit = &out->belief.fit;
   Logs sample;
-  TRY(parallel_logs_sample(&scratch, &out->logs, fit->seed, &sample));
+  TRY(logs_learn_sample(&scratch, &out->logs, fit->seed, &sample));
   const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_NONE};
   TRY(auto_choose(&job, &out->choice));
   *family = prior_find(candidates[out->choice.chosen].family);
@@ -225,7 +225,7 @@ static Status train_on_logs(Arena *memory, Training *out) {
   if (family == &prior_auto) status = train_choose_family(out, &family);
   if (status == STATUS_OK)
     status =
-        parallel_logs_learn(memory, family, &out->belief.fit, logs, out->partial, &out->prior, &out->learned);
+        logs_learn_prior(memory, family, &out->belief.fit, logs, out->partial, &out->prior, &out->learned);
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments.logs);
   if (status == STATUS_OK && first && family != arguments.family) auto_finish(&out->choice, &out->prior);
   return status;
@@ -272,7 +272,7 @@ static Status train_save_and_report(const Training *training) {
   const int tasks = logs ? logs->tasks : training->source.samples->n;
   TRY(automatic ? auto_save(&training->choice, prior, arguments.output)
                 : prior_save(prior, arguments.output));
-  if (arguments.logs) TRY(parallel_logs_done(training->partial));
+  if (arguments.logs) TRY(logs_learn_done(training->partial));
   printf("%s: %s prior in %d dimensions from ", arguments.output, prior->ops->name, prior->d);
   if (arguments.logs)
     printf("%lld observations of %d tasks%s", (long long)logs->observations, tasks,

@@ -2,8 +2,8 @@
  * found by simulating tasks from that prior. */
 #include "app/app.h"
 #include "model/prior/prior.h"
-#include "parallel/parallel_prepare.h"
-#include "parallel/race.h"
+#include "parallel/priors/study_priors.h"
+#include "parallel/tasks/race.h"
 #include "sampler/guard.h"
 
 static struct {
@@ -273,7 +273,7 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
   TRY(app_scratch_create(&scratch));
-  TRY(parallel_prepare_study(priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
+  TRY(study_priors_fit(priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
   const Prior *world = status == STATUS_OK ? &prior[found.first] : NULL;
   if (world) status = tune_wide_prior(memory, &priors->file->policies[found.first], world, &guarded, &wide);

@@ -2,7 +2,7 @@
  * compare every byte with what the folder holds. */
 #include "app/app.h"
 #include "io/store.h"
-#include "parallel/finished.h"
+#include "parallel/tasks/finished.h"
 
 #include <dirent.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* The prior family `auto`: not a family itself, but the choice among these candidates by held-out tasks
- * (parallel/auto.h), each with the sampler that draws under it. */
+ * (parallel/priors/auto.h), each with the sampler that draws under it. */
 #pragma once
 
 #include "model/prior/prior.h"

@@ -10,9 +10,9 @@
  * the CPU seconds of every rank, excluding those in MPI, where a rank that waits for another polls. */
 #include "core/clock.h"
 #include "core/rng.h"
-#include "parallel/journal.h"
-#include "parallel/parallel_folder.h"
-#include "parallel/reduce.h"
+#include "parallel/results/reduce.h"
+#include "parallel/tasks/folder.h"
+#include "parallel/tasks/journal.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -68,7 +68,7 @@ static void write_tasks(const char *folder, int count, int runs, int rounds) {
   Study study;
   Lock *lock;
   make_study(count, runs, rounds, &study);
-  ok(parallel_checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  ok(folder_open(folder, &study, FOLDER_RESUME, -1, &lock));
   SCRATCH_ARENA(memory);
   Journal *journal;
   ok(journal_create(&memory, folder, &study, &journal));
@@ -135,7 +135,7 @@ static void reduce(const char *folder, double plain_from) {
   char *text;
   Study study;
   ReduceCounts counts;
-  ok(parallel_checkpoint_study(folder, &text));
+  ok(folder_read_study(folder, &text));
   read_study(folder, text, &study);
   free(text);
   parallel_barrier();

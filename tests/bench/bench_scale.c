@@ -3,11 +3,11 @@
  * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE EVERY
  *
  * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. Groups, order and
- * batches are the program's (parallel/queue.h), trips to the counters are as in parallel/queue.c; the
- * duration of a task is drawn from those in RESULTS for its setting and policy, all multiplied so that their
- * mean is MEAN seconds. A rank asks the counters of a host (first come first served, COUNTER_SECONDS for each
- * counter, plus TRIP seconds for the round trip), works, and saves finished work, which takes SAVE seconds,
- * once that work took EVERY seconds or nothing is left (0: after each task).
+ * batches are the program's (parallel/tasks/worklist.h), trips to the counters are as in
+ * parallel/tasks/queue.c; the duration of a task is drawn from those in RESULTS for its setting and policy,
+ * all multiplied so that their mean is MEAN seconds. A rank asks the counters of a host (first come first
+ * served, COUNTER_SECONDS for each counter, plus TRIP seconds for the round trip), works, and saves finished
+ * work, which takes SAVE seconds, once that work took EVERY seconds or nothing is left (0: after each task).
  *
  * mpiexec -n N bench_scale counter REQUESTS
  *
@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "io/store.h"
 #include "parallel/parallel.h"
-#include "parallel/queue.h"
+#include "parallel/tasks/worklist.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -46,7 +46,7 @@ static void read_study(const char *name, const char *text, Study *study) {
 /* The schedule. */
 
 static const double COUNTER_SECONDS = 1e-6; /* an atomic operation on the host of the counters */
-static const double ASK_AGAIN = 1, ASK_ALONG = 0.5; /* as in parallel/queue.c */
+static const double ASK_AGAIN = 1, ASK_ALONG = 0.5; /* as in parallel/tasks/queue.c */
 enum { OF_WHOLE = 3, OF_LINE = 3 }; /* counters */
 
 typedef struct {

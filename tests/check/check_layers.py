@@ -9,12 +9,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 
-# A file may include its own layer and those before it. Only MPI_LAYERS know MPI.
+# A file may include its own layer and those before it. Only MPI_LAYERS call MPI.
 LAYERS = [
     "core", "io", "model/mixture", "model/network", "model/history", "model/logs", "model/denoiser", "model/prior",
-    "sampler/mixture", "sampler", "sampler/check", "rule", "library", "problem", "policy", "metric", "study", "parallel", "app",
+    "sampler/mixture", "sampler", "sampler/check", "rule", "library", "problem", "policy", "metric", "study",
+    "parallel", "parallel/priors", "parallel/tasks", "parallel/results", "app",
 ]
-MPI_LAYERS = {"parallel", "app"}
+MPI_LAYERS = {"parallel"}
 LEAVES = {"library"}                # what is installed for others; the program does not use it
 # Headers *_internal.h stay in their folder.
 # Folders inside a layer. The files directly in a layer are its interface and include no header of these folders; headers stay in their room,

@@ -4,7 +4,7 @@
 #ifndef FUZZ_JOURNAL_DAMAGE_H
 #define FUZZ_JOURNAL_DAMAGE_H
 
-#include "parallel/finished.h"
+#include "parallel/tasks/finished.h"
 #include "store_damage.h"
 #include "study/keys.h"
 
@@ -72,8 +72,7 @@ static inline void journal_fixture_path(const char *folder, size_t size, char *p
   DIR *entries = opendir(path);
   path[0] = '\0';
   for (struct dirent *entry; entries && (entry = readdir(entries));)
-    if (parallel_folder_is_journal_name(entry->d_name))
-      snprintf(path, size, "%s/tasks/%s", folder, entry->d_name);
+    if (folder_is_journal_name(entry->d_name)) snprintf(path, size, "%s/tasks/%s", folder, entry->d_name);
   if (entries) closedir(entries);
 }
 

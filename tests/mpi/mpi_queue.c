@@ -2,7 +2,8 @@
  * groups; a slow policy is detected and moved forward; short tasks come in batches; all ranks know what
  * failed and who asked to stop. */
 #include "mpi_harness.h"
-#include "parallel/queue.h"
+#include "parallel/tasks/queue.h"
+#include "parallel/tasks/worklist.h"
 #include "study/keys.h"
 
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 #include "core/rng.h"
 #include "io/store.h"
 #include "mpi_harness.h"
-#include "parallel/journal.h"
-#include "parallel/parallel_folder.h"
-#include "parallel/reduce.h"
+#include "parallel/results/reduce.h"
+#include "parallel/tasks/folder.h"
+#include "parallel/tasks/journal.h"
 #include "study/keys.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void make_folder(const char *folder, const Study *study) {
   SCRATCH_ARENA(memory);
   Lock *lock;
   Journal *journal;
-  CHECK_OK(parallel_checkpoint_open(folder, study, CHECKPOINT_OVERWRITE, -1, &lock));
+  CHECK_OK(folder_open(folder, study, FOLDER_OVERWRITE, -1, &lock));
   CHECK_OK(journal_create(&memory, folder, study, &journal));
   for (int i = 0; i < study->task_count; i++)
     if (i != MISSING) save(study, i, journal);

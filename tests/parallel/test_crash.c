@@ -1,7 +1,7 @@
 /* A crash between crash_counts_as and crash_counts_again ends the process with the given status, with a
  * stack; others kill it. */
 #include "harness.h"
-#include "parallel/parallel.h"
+#include "parallel/crash.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #include "fuzz/journal_damage.h"
 #include "harness.h"
 
-#include "parallel/parallel_folder.h"
+#include "parallel/tasks/folder.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ enum { SOME = sizeof some / sizeof *some };
 
 static void test_a_study(void) {
   journal_fixture_study("5", &study);
-  CHECK_OK(parallel_checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  CHECK_OK(folder_open(folder, &study, FOLDER_RESUME, -1, &lock));
 }
 
 /* Checks that exactly the tasks of a bit mask can be read, and that no promise is broken. */
@@ -40,9 +40,9 @@ static void test_round_trip(void) {
 
 static void test_names(void) {
   char name[FOLDER_NAME];
-  parallel_folder_journal_name(0xabc, name);
+  folder_journal_name(0xabc, name);
   CU_ASSERT_STRING_EQUAL(name, "0000000000000abc.journal");
-  CU_ASSERT_TRUE(parallel_folder_is_journal_name(name));
+  CU_ASSERT_TRUE(folder_is_journal_name(name));
   static const char *const others[] = {"",
                                        "abc.journal",
                                        "0000000000000ABC.journal",
@@ -51,7 +51,7 @@ static void test_names(void) {
                                        " 000000000000abc.journal",
                                        "0000000000000abc.nc"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    CU_ASSERT_FALSE(parallel_folder_is_journal_name(others[i]));
+    CU_ASSERT_FALSE(folder_is_journal_name(others[i]));
 }
 
 /* Checks that any flipped bit costs one task. */

@@ -2,9 +2,9 @@
  * numbers as when every task measures its own. */
 #include "harness.h"
 
-#include "parallel/finished.h"
-#include "parallel/journal.h"
-#include "parallel/parallel_folder.h"
+#include "parallel/tasks/finished.h"
+#include "parallel/tasks/folder.h"
+#include "parallel/tasks/journal.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void test_from_the_folder(void) {
   TaskResult result;
   char path[200];
   const Task second = task_of(1), other = study_task(&study, study_task_index(&study, 0, 1, 0));
-  CHECK_OK(parallel_checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  CHECK_OK(folder_open(folder, &study, FOLDER_RESUME, -1, &lock));
   CHECK_OK(finished_open(&memory, folder, &study, false, &finished));
   CHECK_OK(journal_create(&memory, folder, &study, &journal));
   CHECK_OK(journal_append(journal, &other, &results[1]));

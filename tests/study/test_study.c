@@ -2,7 +2,7 @@
  * definitions, computed by hand. */
 #include "harness.h"
 
-#include "parallel/reduce_cell.h"
+#include "parallel/statistics.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -53,23 +53,23 @@ static void test_statistics(void) {
   double values[12] = {1, 10, 2, 20, 4, 40, NAN, NAN, 8, 80, 16, NAN},
          base[12] = {0, 1, 1, 1, 1, NAN, 1, 1, 2, 2, 4, 4};
   double mean[2], se[2], n[2];
-  reduce_cell_mean(6, 2, values, NULL, mean, se, n);
+  statistics_mean(6, 2, values, NULL, mean, se, n);
   CU_ASSERT_EQUAL(n[0], 5);
   CU_ASSERT_EQUAL(n[1], 4);
   CHECK_NEAR(mean[0], 6.2, 1e-14); /* (1 + 2 + 4 + 8 + 16) / 5 */
   CHECK_NEAR(se[0], sqrt((341 - 5 * 6.2 * 6.2) / 4 / 5), 1e-14); /* 341: sum of squares */
   CHECK_NEAR(mean[1], 37.5, 1e-14);
   CHECK_NEAR(se[1], sqrt((8500 - 4 * 37.5 * 37.5) / 3 / 4), 1e-13);
-  reduce_cell_mean(6, 2, values, base, mean, se, n); /* differences 1, 1, 3, 6, 12 and 9, 19, 78 */
+  statistics_mean(6, 2, values, base, mean, se, n); /* differences 1, 1, 3, 6, 12 and 9, 19, 78 */
   CHECK_NEAR(mean[0], 23.0 / 5, 1e-14);
   CHECK_NEAR(mean[1], 106.0 / 3, 1e-13);
   CHECK_NEAR(se[0], sqrt((191 - 5 * 4.6 * 4.6) / 4 / 5), 1e-14);
   CHECK_OK(
-      reduce_cell_replicate_se(&study, 6, values, NULL, se)); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
+      statistics_replicate_se(&study, 6, values, NULL, se)); /* replicate means 1.5, 4, 12 and 15, 40, 80 */
   CHECK_NEAR(se[0], sqrt((2.25 + 16 + 144 - 3 * (17.5 / 3) * (17.5 / 3)) / 2 / 3), 1e-13);
   CHECK_NEAR(se[1], sqrt((225 + 1600 + 6400 - 3 * 45.0 * 45.0) / 2 / 3), 1e-12);
   CHECK_OK(
-      reduce_cell_replicate_se(&study, 6, values, base, se)); /* of differences: 1, 3, 9 and 14, none, 78 */
+      statistics_replicate_se(&study, 6, values, base, se)); /* of differences: 1, 3, 9 and 14, none, 78 */
   CHECK_NEAR(se[0], sqrt((1 + 9 + 81 - 3 * (13.0 / 3) * (13.0 / 3)) / 2 / 3), 1e-13);
   CHECK_NEAR(se[1], 32, 1e-12);
   study_destroy(&study);
@@ -81,12 +81,12 @@ static void test_quantiles(void) {
   const double values[14] = {16, 10, 2, NAN, 4, 40, NAN, NAN, 8, NAN, 1, NAN, NAN, 20};
   const double expected[STUDY_QUANTILES] = {4, 12.8, 14.4, 15.68, 16}, two[] = {20, 36, 38, 39.6, 40};
   double found[STUDY_QUANTILES * 2], empty[STUDY_QUANTILES];
-  CHECK_OK(reduce_cell_quantiles(7, 2, values, found));
+  CHECK_OK(statistics_quantiles(7, 2, values, found));
   for (int q = 0; q < STUDY_QUANTILES; q++) {
     CHECK_NEAR(found[2 * q], expected[q], 1e-12);
     CHECK_NEAR(found[2 * q + 1], two[q], 1e-12); /* of 10 20 40 */
   }
-  CHECK_OK(reduce_cell_quantiles(1, 1, &values[3], empty));
+  CHECK_OK(statistics_quantiles(1, 1, &values[3], empty));
   for (int q = 0; q < STUDY_QUANTILES; q++) CU_ASSERT_TRUE(isnan(empty[q]));
 }
 

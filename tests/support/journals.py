@@ -1,4 +1,4 @@
-"""Journals of finished tasks (src/parallel/journal.h), read and modified without the program."""
+"""Journals of finished tasks (src/parallel/tasks/journal.h), read and modified without the program."""
 
 import collections
 import glob

@@ -1,0 +1,28 @@
+/* Fits of priors on all ranks. Ranks take the independent parts of a fit (stages of a diffusion model) from a
+ * shared counter; the result is the same on any number of ranks. */
+#pragma once
+
+#include "model/prior/prior.h"
+#include "parallel/parallel.h"
+#include "parallel/progress.h"
+
+/* One prior to fit: its parts are spread over ranks, and one rank makes the prior of them. */
+typedef struct {
+  const PriorOps *family;
+  const PriorFit *fit;
+  FitSource source;
+  int parts;
+  size_t part_size;
+  double *values; /* [parts, part_size]; zero where another rank fitted */
+  double seconds; /* CPU seconds spent here */
+} Fit;
+
+/* Fits the parts of all `fits`, in order. `stop`, which may be NULL, is called between parts and may end the
+ * work (STATUS_STOPPED). All ranks then have the values. Collective. */
+Status fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void), Progress *progress);
+/* Makes the prior of a fit, on one rank. */
+Status fits_assemble(Arena *memory, const Fit *fit, Prior *out);
+/* Fits one prior to data that all ranks have; the result exists on rank 0 only. `stop` as above. Collective.
+ */
+Status fits_run_one(Arena *memory, const PriorOps *family, const PriorFit *fit, const FitSource *source,
+                    ProgressMode mode, bool (*stop)(void), Prior *out);

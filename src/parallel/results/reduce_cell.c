@@ -1,0 +1,132 @@
+#include "parallel/results/reduce_cell.h"
+
+#include "parallel/statistics.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
+  *out = (Cell){.runs = runs};
+  ALLOCATE(memory, out->curves, (size_t)study->curve_count * (size_t)runs * (size_t)study->places);
+  ALLOCATE(memory, out->status, runs);
+  return columns_create(memory, (size_t)runs, &out->columns);
+}
+
+static void reduce_cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
+                                         Cell *cell) {
+  const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
+               block = (size_t)task->runs;
+  const Config *setting = study->file->settings[task->setting];
+  const int points = study->ops->points(setting);
+  for (int i = 0, count; i < points; i += count) { /* adjacent points that stay adjacent */
+    const int k = study_place(study, setting, i);
+    for (count = 1; i + count < points && study_place(study, setting, i + count) == k + count;) count++;
+    for (size_t c = 0; c < (size_t)study->curve_count; c++)
+      for (size_t b = 0; b < block; b++)
+        memcpy(cell->curves + (c * runs + first + b) * places + (size_t)k,
+               result->curves + (c * block + b) * (size_t)result->points + (size_t)i,
+               (size_t)count * sizeof *cell->curves);
+  }
+  columns_copy(&result->columns, block, first, &cell->columns);
+  memset(cell->status + first, result->status, block);
+}
+
+/* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
+static Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
+                                          double *seconds) {
+  const Config *config = study->file->settings[setting];
+  SCOPED(Problem, problem, problem_destroy);
+  double sum = 0;
+  int fitted = 0;
+  TRY(problem_create(config, &problem));
+  for (int r = 0; r < study->runs.replicates; r++) {
+    Belief belief;
+    SCOPED(StoreFile *, file, store_close);
+    char path[4096];
+    double value;
+    TRY(study_belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief));
+    if (belief.kind != BELIEF_FITTED) continue;
+    study_belief_path(&belief, directory, sizeof path, path);
+    if (access(path, R_OK) != 0) continue; /* not fitted yet: the study is unfinished */
+    if (store_open_own(path, &file) != STATUS_OK) {
+      fprintf(stderr, "thompson: %s; the time of its fit is left out\n", status_message());
+      continue;
+    }
+    if (store_get_real_attribute(file, "seconds_fit", &value) == STATUS_OK) sum += value, fitted++;
+  }
+  *seconds = fitted ? sum : NAN;
+  return STATUS_OK;
+}
+
+Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
+                        ReduceCounts *counts) {
+  const Study *study = finished->study;
+  const size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
+  for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
+  memset(cell->status, RUN_NOT_RUN, runs);
+  columns_clear(runs, &cell->columns);
+  for (int k = 0; k < blocks; k++) {
+    const Task task = study_task(study, study_task_index(study, setting, policy, k));
+    SCOPED(TaskResult, result, study_result_destroy);
+    if (finished->state[task.index] == RUN_NOT_RUN) {
+      counts->missing++;
+      continue;
+    }
+    TRY(study_result_create(study, &task, &result));
+    const Status status = finished_load(finished, &task, &result);
+    if (status == STATUS_INPUT) {
+      fprintf(stderr, "%s; its runs count as not run\n", status_message());
+      counts->missing++;
+      counts->damaged++;
+      continue;
+    }
+    TRY(status);
+    reduce_cell_copy_task_result(study, &task, &result, cell);
+    counts->failed += result.status == RUN_FAILED;
+    counts->ok += result.status != RUN_FAILED;
+  }
+  return reduce_cell_sum_fit_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
+}
+
+void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
+  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
+  for (int c = 0; c < study->curve_count; c++) {
+    if (!study->curves[c]->of_world) continue;
+    for (size_t at = (size_t)c * size; at < (size_t)(c + 1) * size; at += points)
+      if (isnan(first->curves[at]))
+        memcpy(first->curves + at, cell->curves + at, points * sizeof *cell->curves);
+  }
+}
+
+/* Summaries of cells. */
+
+double *reduce_cell_summary_part(const Study *study, double *summary, int curve, int part) {
+  return summary + ((size_t)curve * SUMMARY_ROWS + (size_t)(part - PART_MEAN)) * (size_t)study->places;
+}
+
+/* Computes the mean of values (minus base, when given), its standard error, the number of runs, and the
+ * standard error over replicates: out[4, places]. */
+static Status reduce_cell_fill_rows(const Study *study, const Cell *cell, int curve, const double *base,
+                                    double *out) {
+  const int places = study->places;
+  const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)places;
+  statistics_mean(cell->runs, places, values, base, out, out + places, out + 2 * places);
+  return statistics_replicate_se(study, cell->runs, values, base, out + 3 * places);
+}
+
+Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *first, double *out) {
+  const size_t size = (size_t)cell->runs * (size_t)study->places;
+  for (int c = 0; c < study->published; c++) {
+    const StudyCurve *curve = study->curves[c];
+    TRY(reduce_cell_fill_rows(study, curve->of_world ? first : cell, c, NULL,
+                              reduce_cell_summary_part(study, out, c, PART_MEAN)));
+    if (curve->tails)
+      TRY(statistics_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
+                               reduce_cell_summary_part(study, out, c, PART_QUANTILES)));
+    if (!curve->shared)
+      TRY(reduce_cell_fill_rows(study, cell, c, first->curves + (size_t)c * size,
+                                reduce_cell_summary_part(study, out, c, PART_DIFF_MEAN)));
+  }
+  return STATUS_OK;
+}

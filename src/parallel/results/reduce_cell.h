@@ -1,0 +1,52 @@
+/* One cell of the results: all runs of one policy in one setting, read from the finished tasks, and its
+ * statistics. */
+#pragma once
+
+#include "parallel/results/reduce.h"
+#include "parallel/tasks/finished.h"
+
+typedef struct {
+  int64_t runs;
+  double
+      *curves; /* [curve_count, runs, places], NaN where the run is missing or the setting lacks the point */
+  Columns columns;
+  signed char *status; /* [runs], RunStatus */
+  /* CPU seconds of the fits that the policy used, over all replicates; NaN if it uses none. */
+  double seconds_train;
+} Cell;
+
+Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out);
+/* Reads the first `blocks` blocks of a cell; its other runs count as not run. Records that cannot be read are
+ * reported on stderr. Adds to `counts`. */
+Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
+                        ReduceCounts *counts);
+
+/* Completes the curves of the world, which belong to the first policy: those of runs that `first` lacks are
+ * copied from the cell of another policy. */
+void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first);
+
+/* What results.nc holds of a curve: its values, and statistics over runs. From PART_DIFF_MEAN to
+ * PART_DIFF_REPLICATE_SE they are of the paired difference to the first policy of the setting, whose number
+ * is not stored; curves that all policies share have none of these. */
+enum {
+  PART_VALUES,
+  PART_MEAN,
+  PART_SE,
+  PART_COUNT,
+  PART_REPLICATE_SE,
+  PART_DIFF_MEAN,
+  PART_DIFF_SE,
+  PART_DIFF_COUNT,
+  PART_DIFF_REPLICATE_SE,
+  PART_QUANTILES, /* of curves with tails */
+  PARTS
+};
+
+/* The statistics of a cell: one row for each part, and one for each quantile. */
+enum { SUMMARY_ROWS = PART_QUANTILES - PART_MEAN + STUDY_QUANTILES };
+
+/* Summarises a cell: out[published, SUMMARY_ROWS, places]. Curves of the world are taken from `first`, the
+ * first policy's cell in the same setting. */
+Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *first, double *out);
+/* Returns the first row of a part. */
+double *reduce_cell_summary_part(const Study *study, double *summary, int curve, int part);

@@ -1,0 +1,51 @@
+/* Decides how many blocks each setting gets, from the standard errors of its finished blocks
+ * (src/study/study_runs.h). The decision is made per setting, not per policy: all policies keep the same
+ * runs, so that all are paired. It is made only when a whole wave is finished, from its values in run order,
+ * so it is the same on any number of ranks and after any interruption. */
+#pragma once
+
+#include "parallel/tasks/finished.h"
+#include "study/study.h"
+
+/* Count, mean and sum of squared deviations of the values that are not NaN. */
+typedef struct {
+  int64_t n;
+  double mean, squares;
+} Moments;
+
+/* Returns the moments of the values in a followed by those in b (Chan, Golub, LeVeque, Am. Stat. 37, 1983).
+ */
+Moments adaptive_moments_join(Moments a, Moments b);
+/* Returns the standard error of the mean; infinite with fewer than two values. */
+double adaptive_moments_se(Moments moments);
+
+typedef struct {
+  int wanted; /* blocks requested so far */
+  int seen; /* blocks that the standard errors include */
+  bool ended; /* `wanted` is final */
+  double se; /* the largest of any policy, after `seen` blocks; NaN: none yet, or none possible */
+} AdaptiveSetting;
+
+typedef struct {
+  const Study *study;
+  Finished *finished; /* not owned */
+  AdaptiveSetting *settings; /* [setting_count] */
+  Moments *moments; /* [setting_count, policy_count], on rank 0 */
+} Adaptive;
+
+/* Begins every setting with its first wave. Tasks are read from `finished`, in which the caller may look for
+ * new ones later. */
+Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out);
+
+/* Examines the settings whose requested blocks are all finished (state[task_count], RunStatus, the same on
+ * all ranks), and requests more where they are needed. *open says whether any setting still needs blocks.
+ * Each rank reads a share of the tasks. STATUS_FILE when one of them cannot be read. Collective. */
+Status adaptive_look(signed char *state, Adaptive *adaptive, bool *open);
+
+/* Repeats the decisions for everything in the folder, wave after wave, as `status` and the reducer need. A
+ * task that cannot be read counts as not run. Called on one rank. */
+Status adaptive_replay(const signed char *state, Adaptive *adaptive);
+
+/* Computes the moments[policy_count] of one setting over all blocks that are finished now. Tasks that cannot
+ * be read are skipped, and count as not run from then on. Called on one rank. */
+Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments);

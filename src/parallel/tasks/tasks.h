@@ -1,0 +1,40 @@
+/* Runs the tasks of a study on all ranks. Tasks are taken from a shared queue (parallel/tasks/queue.h), and
+ * each is kept durably in a journal (parallel/tasks/journal.h) before it counts as done. With an adaptive
+ * number of runs this happens once for each wave. */
+#pragma once
+
+#include "parallel/progress.h"
+#include "parallel/tasks/finished.h"
+#include "study/study.h"
+
+typedef struct {
+  ProgressMode progress;
+  int64_t max_failures; /* stop when more tasks than this have failed */
+  int shard, shards; /* run the tasks with index % shards == shard */
+  double task_timeout; /* seconds; > 0: every task runs in its own process, which is killed after this time */
+  bool (*stop)(void); /* whether a stop is requested */
+  double (*time_left)(void); /* seconds left for the work; INFINITY without a limit */
+} TasksOptions;
+
+typedef struct {
+  /* Tasks of this shard, over all ranks. With an adaptive number of runs, `left` counts those of the wave
+   * that was stopped. */
+  int64_t failed, left;
+  int64_t here; /* tasks that this job brought to an end */
+} TasksOutcome;
+
+/* Reports a failed task on stderr, with the command that tries it again. */
+void tasks_report_failure(const Study *study, const char *directory, const Task *task,
+                          const TaskResult *result);
+
+/* Runs the unfinished tasks except those of large settings (tasks_large_run). A stop on one rank ends the
+ * work of all: no more tasks begin, and those that run have a few seconds left. A task that needs more than
+ * the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was stopped;
+ * earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
+ * Collective. */
+Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
+
+/* Runs the unfinished tasks of large settings (problem/problem.h), which belong to shard 0, before the shared
+ * queue of the other tasks opens: all ranks work together on one after another. Without large settings it
+ * does nothing. Collective. */
+Status tasks_large_run(const Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
