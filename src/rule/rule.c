@@ -6,8 +6,9 @@
  *     z_t = Phi^-1(1 - 1 / (2 (1 + alpha (n - t)))),   t = 0 .. n - 1 choices made, of n,
  *
  * which explores less towards the end, when a reward has few rounds left in which to be of use. If rewards
- * are not linear in phi' theta the index is that of phi' theta, which orders the arms just as the quantiles
- * of their mean reward do. */
+ * are not linear in phi' theta the quantile is that of phi' theta, which orders the arms just as the
+ * quantiles of their mean reward do. Means are not ordered alike: of two arms with the same E[phi' theta]
+ * below 0 the less certain one has more clicks. */
 #include "rule/rules.h"
 
 #include "core/special.h"
@@ -65,9 +66,10 @@ const RuleOps rule_bayes_ucb = {
     .quantile = bayes_ucb_quantile};
 
 const RuleOps rule_greedy = {.name = "greedy",
-                             .summary = "the arm that is best under the posterior mean: never explores",
+                             .summary = "the arm with the largest posterior mean reward: never explores",
                              .reference = "Bastani, Bayati and Khosravi 2021",
-                             .moments = true};
+                             .moments = true,
+                             .reward = true};
 
 /* ---- the registry and its options */
 
@@ -201,6 +203,8 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);
   }
+  if (ops->reward && !likelihood_is_linear(setup->likelihood))
+    ALLOCATE_ARRAYS(memory, runs, out->center, out->deviation);
   if (!config_is(options, "horizon", "study")) out->horizon = (int)config_int(options, "horizon");
   return ops->create ? ops->create(out) : STATUS_OK;
 }
@@ -255,10 +259,50 @@ static IndexedArms rule_indexed_arms(Rule *rule, const RuleChoice *choice, int64
                        .ties = rule_ties(rule, choice)};
 }
 
+/* Computes reward[runs of the history], the mean rewards of indexed arm k. */
+static void rule_mean_rewards(const Rule *rule, const IndexedArms *of, int k, double *reward) {
+  IndexedArms one = *of;
+  one.arms = 1;
+  one.features += (size_t)k * (size_t)of->d * (size_t)of->runs;
+  rule_index(&one, rule->arm, rule->center, NULL);
+  one.covariance = rule->covariance;
+  one.z = 1;
+  rule_index(&one, rule->arm, rule->deviation, NULL);
+  for (int b = 0; b < of->runs; b++) rule->deviation[b] -= rule->center[b];
+  likelihood_average(rule->sampler.setup.likelihood, of->runs, rule->center, rule->deviation, reward);
+}
+
+/* Does what rule_index does, for mean rewards that are not phi' theta itself; index[B, K] may be NULL. */
+static void rule_index_rewards(Rule *rule, const IndexedArms *of, int *arm, double *index) {
+  for (int b = 0; b < of->runs; b++) {
+    rule->top[b] = -INFINITY;
+    arm[b] = 0;
+  }
+  for (int k = 0; k < of->arms; k++) {
+    double *reward = rule->deviation;
+    rule_mean_rewards(rule, of, k, reward);
+    for (int b = 0; b < of->runs; b++) {
+      if (index) index[(size_t)b * (size_t)of->arms + (size_t)k] = reward[b];
+      const bool tie = reward[b] == rule->top[b];
+      if (!(reward[b] > rule->top[b] || (tie && ties_arm_wins(&of->ties, (uint32_t)b, k, arm[b])))) continue;
+      rule->top[b] = reward[b];
+      arm[b] = k;
+    }
+  }
+}
+
+/* Chooses arm[runs of the history], sets rule->top, and index[B, K] unless it is NULL. */
+static void rule_index_arms(Rule *rule, const IndexedArms *of, int *arm, double *index) {
+  if (rule->center)
+    rule_index_rewards(rule, of, arm, index);
+  else
+    rule_index(of, arm, rule->top, index);
+}
+
 void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks) {
   const IndexedArms of = rule_indexed_arms(rule, choice, fallbacks);
   const int runs = rule_runs(rule, choice), arms = choice->arms;
-  rule_index(&of, rule->per_arm ? rule->arm : arm, rule->top, NULL);
+  rule_index_arms(rule, &of, rule->per_arm ? rule->arm : arm, NULL);
   if (!rule->per_arm) return;
   for (int b = 0; b < runs; b++)
     arm[b] = ties_best_arm(&of.ties, (uint32_t)b, arms, rule->top + (size_t)b * (size_t)arms, 1);
@@ -267,7 +311,7 @@ void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallba
 void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fallbacks) {
   const IndexedArms of = rule_indexed_arms(rule, choice, fallbacks);
   const int runs = rule_runs(rule, choice), arms = choice->arms;
-  rule_index(&of, rule->arm, NULL, share);
+  rule_index_arms(rule, &of, rule->arm, share);
   for (int b = 0; b < runs; b++, share += arms) ties_share(arms, share, 1, share);
 }
 

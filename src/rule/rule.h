@@ -12,6 +12,7 @@ typedef struct Rule Rule;
 typedef struct {
   const char *name, *summary, *reference;
   bool moments; /* needs mean and covariance, in closed form or of `rule_draws` draws; otherwise one draw */
+  bool reward; /* the index of an arm is its mean reward under the Gaussian with these moments */
   const ConfigKey *keys; /* own options, whose names no other rule has; ends with a NULL name; may be NULL */
   /* OPTIONAL. Returns STATUS_INPUT with one sentence if the rule cannot choose with these options. */
   Status (*create)(Rule *self);
@@ -42,6 +43,9 @@ struct Rule {
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
   int *arm; /* [B]: scratch */
   double *top; /* [B]: the index of the arms last chosen; with `per_arm`, that of each arm */
+  /* [B]: scratch for the mean and standard deviation of phi' theta of one arm; NULL unless the index is a
+   * mean reward that is not phi' theta itself. */
+  double *center, *deviation;
 };
 
 /* What a rule chooses from in a round: the arms of every run, and what is known by then. */

@@ -211,6 +211,24 @@ static void test_samples(void) {
   }
 }
 
+/* Checks mean rewards under a Gaussian by a fine trapezoidal rule over the Gaussian, relative to the mean;
+ * and that they agree on both sides of the width at which the way of summing changes. */
+static void test_average(void) {
+  const double widths[] = {0, 0.01, 0.3, 0.9, 1, 1.5, 4};
+  WALK_FAMILIES(likelihood)
+  for (double center = -9; center <= 6; center += 1.5)
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+      const double step = 0x1p-8;
+      double sum = 0, total = 0, average;
+      for (double z = -12; z <= 12; z += step) {
+        sum += exp(-0.5 * z * z) * mean_at(&likelihood, center + widths[w] * z);
+        total += exp(-0.5 * z * z);
+      }
+      likelihood_average(&likelihood, 1, &center, &widths[w], &average);
+      CHECK_NEAR(average, sum / total, 1e-9 * fabs(sum / total) + 1e-11);
+    }
+}
+
 /* Checks the normal density, at its peak and one standard deviation away. */
 static void test_gaussian(void) {
   Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
@@ -232,6 +250,7 @@ int main(void) {
       {"far out", test_far_out},
       {"logistic tails", test_logistic_tails},
       {"moments of samples", test_samples},
+      {"mean rewards under a Gaussian", test_average},
       {"Gaussian density", test_gaussian},
       CU_TEST_INFO_NULL};
   return harness_run("likelihood", tests);

@@ -95,6 +95,34 @@ static void logistic_derivatives(const Likelihood *likelihood, int n, const doub
     }
   }
 }
+/* E g(u) is a convolution of g and a Gaussian density. The trapezoidal rule sums either g at points of the
+ * Gaussian, which is accurate if that is narrow, or the Gaussian's distribution function at points of g', if
+ * it is wide: its error falls exponentially with (width / step)^2, or with pi^2 / step, as g' has poles at i
+ * pi. */
+static double logistic_average_narrow(double center, double deviation) {
+  const double step = 0.5;
+  double sum = 0, total = 0;
+  for (int k = -17; k <= 17; k++) {
+    const double z = step * k, weight = exp(-0.5 * z * z);
+    sum += weight * logistic_chance(center + deviation * z);
+    total += weight;
+  }
+  return sum / total;
+}
+static double logistic_average_wide(double center, double deviation) {
+  const double step = 0.5;
+  double sum = 0;
+  for (int k = -72; k <= 72; k++) {
+    const double u = step * k, chance = logistic_chance(u);
+    sum += chance * (1 - chance) * 0.5 * erfc((u - center) / (deviation * M_SQRT2));
+  }
+  return step * sum;
+}
+static void logistic_average(int n, const double *center, const double *deviation, double *average) {
+  for (int i = 0; i < n; i++)
+    average[i] = deviation[i] < 1 ? logistic_average_narrow(center[i], deviation[i])
+                                  : logistic_average_wide(center[i], deviation[i]);
+}
 SIMD_CLONES
 static void logistic_deviance(const Likelihood *likelihood, int n, const double *restrict y,
                               const double *restrict u, double *restrict deviance) {
@@ -116,6 +144,7 @@ const LikelihoodOps likelihood_logistic = {.name = "logistic",
                                            .rewards = "0 or 1",
                                            .admits = logistic_admits,
                                            .mean = logistic_mean,
+                                           .average = logistic_average,
                                            .log_likelihood = logistic_log_likelihood,
                                            .derivatives = logistic_derivatives,
                                            .deviance = logistic_deviance,
@@ -132,6 +161,9 @@ static bool poisson_admits(double y) { return isfinite(y) && y >= 0 && y <= 0x1p
 static void poisson_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
   (void)likelihood;
   for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
+}
+static void poisson_average(int n, const double *center, const double *deviation, double *average) {
+  for (int i = 0; i < n; i++) average[i] = poisson_rate(center[i] + 0.5 * deviation[i] * deviation[i]);
 }
 static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
   (void)likelihood;
@@ -188,6 +220,7 @@ const LikelihoodOps likelihood_poisson = {.name = "poisson",
                                           .rewards = "a count 0, 1, 2, ...",
                                           .admits = poisson_admits,
                                           .mean = poisson_mean,
+                                          .average = poisson_average,
                                           .log_likelihood = poisson_log_likelihood,
                                           .derivatives = poisson_derivatives,
                                           .deviance = poisson_deviance,
@@ -198,6 +231,14 @@ static const LikelihoodOps *const families[] = {
     LIKELIHOOD_LIST(LIKELIHOOD_ENTRY)
 #undef LIKELIHOOD_ENTRY
 };
+
+void likelihood_average(const Likelihood *likelihood, int n, const double *center, const double *deviation,
+                        double *average) {
+  if (likelihood_is_linear(likelihood))
+    memmove(average, center, (size_t)n * sizeof *average);
+  else
+    likelihood->ops->average(n, center, deviation, average);
+}
 
 const LikelihoodOps *likelihood_family(int index) {
   return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;
