@@ -6,6 +6,25 @@
 
 #include <float.h>
 
+/* Returns the mean reward under a Gaussian by the trapezoidal rule: points are `step` <= 1/2 standard
+ * deviations apart, which is accurate as long as g is smooth at that distance. */
+static double likelihood_average_over(const Likelihood *likelihood, double step, double center,
+                                      double deviation) {
+  const double reach = 8.5; /* the weight beyond is 2e-17 */
+  enum { MOST = 1 + 2 * 136 };
+  double u[MOST], mean[MOST], sum = 0, total = 0;
+  const int points = (int)(reach / step), count = 1 + 2 * points;
+  ASSERT(count <= MOST);
+  for (int k = 0; k < count; k++) u[k] = center + deviation * step * (k - points);
+  likelihood->ops->mean(likelihood, count, u, mean);
+  for (int k = 0; k < count; k++) {
+    const double z = step * (k - points), weight = exp(-0.5 * z * z);
+    sum += weight * mean[k];
+    total += weight;
+  }
+  return sum / total;
+}
+
 /* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
 
 static bool likelihood_gaussian_admits(double y) { return isfinite(y); }
@@ -95,20 +114,8 @@ static void logistic_derivatives(const Likelihood *likelihood, int n, const doub
     }
   }
 }
-/* E g(u) is a convolution of g and a Gaussian density. The trapezoidal rule sums either g at points of the
- * Gaussian, which is accurate if that is narrow, or the Gaussian's distribution function at points of g', if
- * it is wide: its error falls exponentially with (width / step)^2, or with pi^2 / step, as g' has poles at i
- * pi. */
-static double logistic_average_narrow(double center, double deviation) {
-  const double step = 0.5;
-  double sum = 0, total = 0;
-  for (int k = -17; k <= 17; k++) {
-    const double z = step * k, weight = exp(-0.5 * z * z);
-    sum += weight * logistic_chance(center + deviation * z);
-    total += weight;
-  }
-  return sum / total;
-}
+/* Returns the mean reward under a Gaussian at least 1 wide: a convolution of its distribution function and
+ * g', by the trapezoidal rule. The poles of g' at +-i pi leave an error of about exp(-2 pi^2 / step). */
 static double logistic_average_wide(double center, double deviation) {
   const double step = 0.5;
   double sum = 0;
@@ -118,10 +125,9 @@ static double logistic_average_wide(double center, double deviation) {
   }
   return step * sum;
 }
-static void logistic_average(int n, const double *center, const double *deviation, double *average) {
-  for (int i = 0; i < n; i++)
-    average[i] = deviation[i] < 1 ? logistic_average_narrow(center[i], deviation[i])
-                                  : logistic_average_wide(center[i], deviation[i]);
+static double logistic_average(const Likelihood *likelihood, double center, double deviation) {
+  return deviation < 1 ? likelihood_average_over(likelihood, 0.5, center, deviation)
+                       : logistic_average_wide(center, deviation);
 }
 SIMD_CLONES
 static void logistic_deviance(const Likelihood *likelihood, int n, const double *restrict y,
@@ -162,8 +168,9 @@ static void poisson_mean(const Likelihood *likelihood, int n, const double *u, d
   (void)likelihood;
   for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
 }
-static void poisson_average(int n, const double *center, const double *deviation, double *average) {
-  for (int i = 0; i < n; i++) average[i] = poisson_rate(center[i] + 0.5 * deviation[i] * deviation[i]);
+static double poisson_average(const Likelihood *likelihood, double center, double deviation) {
+  (void)likelihood;
+  return poisson_rate(center + 0.5 * deviation * deviation);
 }
 static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
   (void)likelihood;
@@ -234,10 +241,14 @@ static const LikelihoodOps *const families[] = {
 
 void likelihood_average(const Likelihood *likelihood, int n, const double *center, const double *deviation,
                         double *average) {
-  if (likelihood_is_linear(likelihood))
+  const LikelihoodOps *ops = likelihood->ops;
+  if (likelihood_is_linear(likelihood)) {
     memmove(average, center, (size_t)n * sizeof *average);
-  else
-    likelihood->ops->average(n, center, deviation, average);
+    return;
+  }
+  for (int i = 0; i < n; i++)
+    average[i] = ops->average ? ops->average(likelihood, center[i], deviation[i])
+                              : likelihood_average_over(likelihood, 0x1p-4, center[i], deviation[i]);
 }
 
 const LikelihoodOps *likelihood_family(int index) {

@@ -25,8 +25,9 @@ typedef struct {
   bool (*admits)(double y);
   /* mean[n]: the mean rewards g(u). */
   void (*mean)(const Likelihood *likelihood, int n, const double *u, double *mean);
-  /* OPTIONAL. Does the work of likelihood_average; without it g(u) = u. */
-  void (*average)(int n, const double *center, const double *deviation, double *average);
+  /* OPTIONAL. Returns E g(u) for u ~ N(center, deviation^2), if there is a better way than a sum over points
+   * of the Gaussian. */
+  double (*average)(const Likelihood *likelihood, double center, double deviation);
   /* log p(y | u), with all constants. */
   double (*log_likelihood)(const Likelihood *likelihood, double y, double u);
   /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */
@@ -64,10 +65,12 @@ static inline bool likelihood_has_noise(const Likelihood *likelihood) {
 static inline double likelihood_noise(const Likelihood *likelihood) {
   return likelihood_has_noise(likelihood) ? likelihood->noise : 1;
 }
-/* Returns whether the mean reward is u itself, so that it is largest where the mean of u is. */
-static inline bool likelihood_is_linear(const Likelihood *likelihood) { return !likelihood->ops->average; }
-/* Computes average[n] = E g(u), the mean reward under u ~ N(center, deviation^2): exactly, or with an error
- * below 1e-9. `average` may be `center` or `deviation`. */
+/* Returns whether the mean reward is phi' theta itself, so that its average is that at the mean of theta. */
+static inline bool likelihood_is_linear(const Likelihood *likelihood) {
+  return likelihood_is_conjugate(likelihood);
+}
+/* Computes average[n], the mean reward E g(u) under u ~ N(center, deviation^2), with a relative error below
+ * 1e-9. `average` may be `center` or `deviation`. */
 void likelihood_average(const Likelihood *likelihood, int n, const double *center, const double *deviation,
                         double *average);
 /* Returns the number of entries of theta if phi has d. */
