@@ -93,17 +93,18 @@ def check_sources(report):
 
 
 def check_tests(report):
-    """Every test program matches a GLOB of tests/CMakeLists.txt that is turned into tests, and lies in the folder of its kind; CUnit programs of one
-    process lie in the folder of the layer that they test."""
+    """Every test program matches a GLOB of tests/CMakeLists.txt that is turned into tests, and CUnit programs of one process lie in the folder of the
+    layer that they test."""
     text = (ROOT / "tests" / "CMakeLists.txt").read_text()
-    globs = re.findall(r"file\(\s*GLOB_RECURSE\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)
+    globs = re.findall(r"file\(\s*GLOB\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)
     used = [pattern for name, pattern in globs if re.search(rf"foreach\(\s*\w+\s+IN\s+LISTS\s+{name}\s*\)", text)]
     layers = {layer.split("/")[0] for layer in LAYERS}
-    for kind, folders in {"test": layers, **{kind: {kind} for kind in ("mpi", "check", "program", "browser", "cluster")}}.items():
-        for file in sorted((ROOT / "tests").rglob(f"{kind}_*.{'c' if kind in ('test', 'mpi') else 'py'}")):
-            report(file, None if any(fnmatch.fnmatch(file.name, glob) for glob in used) else "is not run by tests/CMakeLists.txt")
+    for kind in ("test_*.c", "mpi_*.c", "check_*.py", "program_*.py", "cluster_*.py", "browser_*.py"):
+        for file in sorted((ROOT / "tests").rglob(kind)):
             folder = file.parent.relative_to(ROOT / "tests").as_posix()
-            report(file, None if folder in folders else f"lies in tests/{folder}, not in a folder of {', '.join(sorted(folders))}")
+            found = "/" not in folder and any(fnmatch.fnmatch(f"{folder}/{file.name}", glob) for glob in used)
+            report(file, None if found else "is not run by tests/CMakeLists.txt")
+            report(file, None if kind != "test_*.c" or folder in layers else f"does not lie in the folder of a layer of src: {', '.join(sorted(layers))}")
 
 
 def main():

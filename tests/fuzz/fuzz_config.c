@@ -7,6 +7,7 @@
 #include "config_toy.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

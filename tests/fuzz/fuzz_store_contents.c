@@ -3,10 +3,12 @@
  * it. A flipped bit in a file with a seal must be noticed.
  *
  * Built and run by preset clang, with -max_len=600 (tests/fuzz/CMakeLists.txt). */
+#include "io/store.h"
 #include "store_contents.h"
 #include "store_readers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

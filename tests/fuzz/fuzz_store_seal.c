@@ -3,8 +3,11 @@
  * writes is accepted when it is whole and refused otherwise; the readers of users' files keep their promises.
  *
  * Built and run by preset clang, with -max_len=33 (tests/fuzz/CMakeLists.txt). */
+#include "core/status.h"
 #include "store_damage.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

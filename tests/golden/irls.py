@@ -79,8 +79,7 @@ cases.append(case("no counts", "poisson", none, phi, precision / wide**2, mean,
                   poisson(phi, none, precision / wide**2, mean)))
 
 text = f"""/* Modes of Gaussian prior times likelihood, from scikit-learn and SciPy; written by golden/irls.py. */
-#ifndef TESTS_IRLS_GOLDEN_H
-#define TESTS_IRLS_GOLDEN_H
+#pragma once
 
 enum {{ GOLDEN_D = {D}, GOLDEN_ROWS = {ROWS} }};
 
@@ -94,7 +93,5 @@ typedef struct {{
 static const GoldenMode golden_modes[] = {{
 {"".join(cases)}}};
 /* clang-format on */
-
-#endif
 """
 pathlib.Path(__file__).resolve().parent.parent.joinpath("support", "irls_golden.h").write_text(text)

@@ -1,15 +1,21 @@
 /* The corpora of the NetCDF fuzz targets: whatever is accepted is finite and agrees with its shape, whatever
  * is refused has a sentence. Then sizes that exceed any memory, which the fuzzer cannot try. */
 #include "core/arena.h"
-#include "fuzz/store_contents.h"
-#include "fuzz/store_damage.h"
-#include "fuzz/store_readers.h"
 #include "harness.h"
+#include "io/io_dataset.h"
+#include "io/store_internal.h"
+#include "model/prior/prior.h"
+#include "problem/embedding/embedding_file.h"
+#include "store_contents.h"
+#include "store_damage.h"
+#include "store_readers.h"
 
 #include <dirent.h>
 #include <fenv.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static char scratch[PATH_MAX]; /* a NetCDF file of this test */
@@ -83,7 +89,8 @@ static void check_kind(const char *path) {
                                         "_cdf1_sealed", "_cdf5_sealed", "_nc4_sealed"};
   const char *name = strrchr(path, '/') + 1, *ending = strchr(name, '_');
   bool seed = false;
-  for (size_t i = 0; i < LENGTH_OF(formats); i++) seed |= ending && strcmp(ending, formats[i]) == 0;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    seed |= ending && strcmp(ending, formats[i]) == 0;
   if (!seed) return;
   const char *file = path;
   if (strstr(path, "corpus_store_contents")) {
@@ -181,7 +188,7 @@ static void test_refusals(void) {
       {read_prior, "diffusion_missing_loss", "the loss of stage 1 is nan"},
       {read_prior, "diffusion_odd_alpha", "diffusion_odd_alpha: alpha of diffusion stage 1 is 1.5"}};
   const char *source = getenv("THOMPSON_SOURCE");
-  for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/tests/fuzz/corpus_store_classic/%s", source ? source : ".",
              cases[i].name);

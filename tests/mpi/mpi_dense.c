@@ -2,7 +2,7 @@
  * definitions. Sizes are not multiples of the blocks. */
 #include "core/arena.h"
 #include "core/dense.h"
-#include "mpi_harness.h"
+#include "harness_mpi.h"
 #include "parallel/grid.h"
 #include "problem/rotation.h"
 

@@ -1,6 +1,6 @@
 /* Large settings on any number of ranks: the matrix is that of the ordinary inverse problem, its eigenvalues
  * are the requested ones, and a block gives the same numbers with ScaLAPACK as with LAPACK. */
-#include "mpi_harness.h"
+#include "harness_mpi.h"
 #include "parallel/grid.h"
 #include "study/keys.h"
 #include "study/study.h"

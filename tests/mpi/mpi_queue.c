@@ -1,7 +1,7 @@
 /* The queue that ranks take tasks from: every task goes to one rank, once, also from the parts of other
  * groups; a slow policy is detected and moved forward; short tasks come in batches; all ranks know what
  * failed and who asked to stop. */
-#include "mpi_harness.h"
+#include "harness_mpi.h"
 #include "parallel/tasks/queue.h"
 #include "parallel/tasks/worklist.h"
 #include "study/keys.h"

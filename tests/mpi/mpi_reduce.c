@@ -2,8 +2,8 @@
  * them, give the same values as small ones, which rank 0 compresses; a failed and a missing task included. A
  * rank that cannot read leaves no other waiting. */
 #include "core/rng.h"
+#include "harness_mpi.h"
 #include "io/store.h"
-#include "mpi_harness.h"
 #include "parallel/results/reduce.h"
 #include "parallel/tasks/folder.h"
 #include "parallel/tasks/journal.h"

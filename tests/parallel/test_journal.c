@@ -1,10 +1,11 @@
 /* Journals of finished tasks: what is written comes back, damage costs the damaged tasks and nothing else,
  * and two jobs never share a file. */
-#include "fuzz/journal_damage.h"
 #include "harness.h"
+#include "journal_damage.h"
 
 #include "parallel/tasks/folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>

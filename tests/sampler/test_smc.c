@@ -1,8 +1,8 @@
 /* smc, against a second implementation straight from its description, number by number; without perturbation
  * this is importance weighting of prior samples. Together with smc_tempered: runs do not depend on each
  * other, and nothing breaks when the cloud does. */
+#include "catch_up_fixture.h"
 #include "core/arena.h"
-#include "smc_fixture.h"
 
 #include "core/linalg.h"
 
@@ -72,7 +72,10 @@ static void check_against_reference(const Sampler *sampler, const Reference *clo
                                     int draws, const double *theta) {
   CHECK_NEAR(sampler->ess[run], cloud->ess, 1e-9 * cloud->ess);
   for (int m = 0; m < draws; m++) {
-    Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = (uint32_t)run, .draw = (uint32_t)m};
+    Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST),
+               .run = (uint32_t)run,
+               .round = DRAW_ROUND,
+               .draw = (uint32_t)m};
     double uniform;
     rng_uniform(&rng, 1, &uniform);
     for (int i = 0; i < D; i++)
@@ -92,28 +95,27 @@ static void check_smc(const char *likelihood_name, const char *step_size, double
   Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   Reference clouds[RUNS];
   History history;
-  Config *options;
-  int64_t fallbacks[RUNS] = {0};
   double theta[D * RUNS * DRAWS];
-  Sampler sampler = make_sampler(&memory, "smc", &prior, &likelihood, RUNS, DRAWS, 0, 3, sets, &options);
+  FixtureSampler smc = make_sampler(&memory, "smc", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
   CHECK_OK(history_create(&memory, D, RUNS, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROWS));
   for (int run = 0; run < RUNS; run++) clouds[run] = reference_start(&prior, (uint32_t)run);
   for (int l = 0; l <= ROWS; l++) {
     if (told || l == 0 || l == ROWS) {
-      draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
+      draw_into(&smc, &history, DRAWS, theta);
       for (int run = 0; run < RUNS; run++) {
         FixtureData data = fixture_data(D, ROWS, likelihood.noise, (uint32_t)run);
         int from = told ? l - 1 : 0;
         if (l > 0) reference_absorb(&clouds[run], &likelihood, &data, (uint32_t)run, from, l, step, temper);
-        check_against_reference(&sampler, &clouds[run], run, RUNS, DRAWS, theta);
+        check_against_reference(&smc.sampler, &clouds[run], run, RUNS, DRAWS, theta);
       }
     }
     if (l == ROWS) break;
     append_row(&history, &likelihood, 0, ROWS, l);
-    if (told) sampler_observe(&sampler, &history, fallbacks);
+    if (told) sampler_observe(&smc.sampler, &history, smc.fallbacks);
   }
-  for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(fallbacks[run], 0);
+  for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(smc.fallbacks[run], 0);
+  free_sampler(&smc);
 }
 
 static void test_smc_without_perturbation_is_importance_weighting(void) {
@@ -138,18 +140,18 @@ static void test_smc_starts_afresh(void) {
   const Likelihood likelihood = fixture_likelihood(0.5);
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
-  Config *options[2];
-  int64_t fallbacks = 0;
   double used[D * DRAWS], fresh[D * DRAWS];
   CHECK_OK(prior_standard(&memory, D, &fit, &prior));
   History three = fixture_history(&memory, D, 1, 0, 3, &likelihood),
           two = fixture_history(&memory, D, 1, 0, 2, &likelihood);
-  Sampler first = make_sampler(&memory, "smc", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options[0]);
-  Sampler second = make_sampler(&memory, "smc", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options[1]);
-  draw(&first, &three, 0, DRAWS, used, &fallbacks);
-  draw(&first, &two, 0, DRAWS, used, &fallbacks);
-  draw(&second, &two, 0, DRAWS, fresh, &fallbacks);
+  FixtureSampler first = make_sampler(&memory, "smc", &prior, &likelihood, 0, 1, DRAWS, 0, NULL);
+  FixtureSampler second = make_sampler(&memory, "smc", &prior, &likelihood, 0, 1, DRAWS, 0, NULL);
+  draw_into(&first, &three, DRAWS, used);
+  draw_into(&first, &two, DRAWS, used);
+  draw_into(&second, &two, DRAWS, fresh);
   CU_ASSERT(memcmp(used, fresh, sizeof used) == 0);
+  free_sampler(&first);
+  free_sampler(&second);
 }
 
 /* Checks a block of runs, told round by round and drawn from in between, against each run alone, byte by
@@ -167,21 +169,20 @@ static void check_blocks(const char *name, const char *likelihood_name) {
     const int runs = k < 0 ? RUNS : 1, first = FIRST + (k < 0 ? 0 : k);
     double *theta = k < 0 ? block : alone;
     History history;
-    Config *options;
-    int64_t fallbacks[RUNS] = {0};
     CHECK_OK(history_create(&memory, D, runs, &likelihood, &history));
     CHECK_OK(history_reserve(&history, ROWS));
-    Sampler sampler = make_sampler(&memory, name, &prior, &likelihood, runs, DRAWS, (uint32_t)first, 1,
-                                   &particles, &options);
+    FixtureSampler told =
+        make_sampler(&memory, name, &prior, &likelihood, (uint32_t)first, runs, DRAWS, 1, &particles);
     for (int l = 0; l < ROWS; l++) {
       append_row(&history, &likelihood, (uint32_t)first, ROWS, l);
-      sampler_observe(&sampler, &history, fallbacks);
-      draw(&sampler, &history, (uint32_t)first, DRAWS, theta, fallbacks);
+      sampler_observe(&told.sampler, &history, told.fallbacks);
+      draw_into(&told, &history, DRAWS, theta);
     }
     if (k < 0)
-      memcpy(ess, sampler.ess, sizeof ess);
+      memcpy(ess, told.sampler.ess, sizeof ess);
     else
-      CU_ASSERT(sampler.ess[0] == ess[k]);
+      CU_ASSERT(told.sampler.ess[0] == ess[k]);
+    free_sampler(&told);
     for (int i = 0; k >= 0 && i < D; i++)
       CU_ASSERT(memcmp(alone + i * DRAWS, block + (i * RUNS + k) * DRAWS, DRAWS * sizeof *alone) == 0);
   }
@@ -210,15 +211,13 @@ static void test_narrow_evidence(void) {
   CHECK_OK(history_create(&memory, 2, 1, &likelihood, &history));
   for (int l = 0; l < 2; l++) history_record(&history, NULL, phi + 2 * l, y + l);
   for (int k = 0; k < 2; k++) {
-    Config *options;
-    int64_t fallbacks = 0;
-    Sampler sampler = make_sampler(&memory, k ? "smc_tempered" : "smc", &prior, &likelihood, 1, DRAWS, 0, 1,
-                                   &particles, &options);
-    draw(&sampler, &history, 0, DRAWS, theta, &fallbacks);
-    CU_ASSERT_EQUAL(fallbacks, k ? 0 : 1);
+    FixtureSampler smc =
+        make_sampler(&memory, k ? "smc_tempered" : "smc", &prior, &likelihood, 0, 1, DRAWS, 1, &particles);
+    draw_into(&smc, &history, DRAWS, theta);
+    CU_ASSERT_EQUAL(smc.fallbacks[0], k ? 0 : 1);
     for (int m = 0; m < 2 * DRAWS; m++) CU_ASSERT_FATAL(isfinite(theta[m]));
     if (k == 0) {
-      CHECK_NEAR(sampler.ess[0], 1, 1e-6);
+      CHECK_NEAR(smc.sampler.ess[0], 1, 1e-6);
       for (int m = 1; m < DRAWS; m++) CU_ASSERT(theta[m] == theta[0]);
     } else {
       for (int i = 0; i < 2; i++) {
@@ -229,6 +228,7 @@ static void test_narrow_evidence(void) {
         CHECK_NEAR(variance, 1e-8, 5 * 1e-8 * sqrt(2.0 / 900));
       }
     }
+    free_sampler(&smc);
   }
   free(theta);
 }
@@ -255,13 +255,12 @@ static void test_no_particle_left(void) {
   History history = fixture_history(&memory, 2, RUNS, 0, 3, &likelihood);
   for (int k = 0; k < 2; k++) {
     double theta[2 * RUNS * DRAWS];
-    Config *options;
-    int64_t fallbacks[RUNS] = {0};
-    Sampler sampler = make_sampler(&memory, k ? "smc_tempered" : "smc", &prior, &likelihood, RUNS, DRAWS, 0,
-                                   0, NULL, &options);
-    draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
-    CU_ASSERT_EQUAL(fallbacks[0], 0);
-    CU_ASSERT_EQUAL(fallbacks[1], 1 + DRAWS); /* the cloud, and each draw when it is replaced */
+    FixtureSampler smc =
+        make_sampler(&memory, k ? "smc_tempered" : "smc", &prior, &likelihood, 0, RUNS, DRAWS, 0, NULL);
+    draw_into(&smc, &history, DRAWS, theta);
+    CU_ASSERT_EQUAL(smc.fallbacks[0], 0);
+    CU_ASSERT_EQUAL(smc.fallbacks[1], 1 + DRAWS); /* the cloud, and each draw when it is replaced */
+    free_sampler(&smc);
     for (int m = 0; m < 2 * RUNS * DRAWS; m++) CU_ASSERT(isfinite(theta[m]));
   }
 }

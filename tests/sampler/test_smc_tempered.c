@@ -1,8 +1,8 @@
 /* smc_tempered, against the exact posterior of a mixture and quadrature in the plane. */
+#include "catch_up_fixture.h"
 #include "core/arena.h"
 #include "glm_fixture.h"
 #include "plane_fixture.h"
-#include "smc_fixture.h"
 
 static double component_density(const Mixture *mixture, int c, const double *theta) {
   const double *s = mixture->covariance + 4 * c, x = theta[0] - mixture->mean[2 * c],
@@ -67,8 +67,6 @@ static void test_tempered_has_the_exact_posterior(void) {
   for (int k = 0; k < 3; k++) {
     double lambda[RUNS][4] = {{0}}, b[RUNS][2] = {{0}};
     History history;
-    Config *options;
-    int64_t fallbacks[RUNS] = {0};
     Rng rng[RUNS];
     CHECK_OK(history_create(&memory, 2, RUNS, &likelihood, &history));
     for (int run = 0; run < RUNS; run++) rng[run] = fixture_rng((uint32_t)run, 6000);
@@ -80,15 +78,16 @@ static void test_tempered_has_the_exact_posterior(void) {
       }
       history_record(&history, NULL, phi, y);
     }
-    Sampler sampler =
-        make_sampler(&memory, "smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);
-    draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
+    FixtureSampler smc =
+        make_sampler(&memory, "smc_tempered", &prior, &likelihood, 0, RUNS, DRAWS, 1, &particles);
+    draw_into(&smc, &history, DRAWS, theta);
     for (int run = 0; run < RUNS; run++) {
       PlanePosterior exact = plane_posterior(&mixture, lambda[run], b[run]);
-      CU_ASSERT(sampler.ess[run] >= 0.48 * 4000 && sampler.ess[run] <= 4000);
-      CU_ASSERT_EQUAL(fallbacks[run], 0);
-      check_plane(&mixture, &exact, RUNS, DRAWS, run, sampler.ess[run], theta);
+      CU_ASSERT(smc.sampler.ess[run] >= 0.48 * 4000 && smc.sampler.ess[run] <= 4000);
+      CU_ASSERT_EQUAL(smc.fallbacks[run], 0);
+      check_plane(&mixture, &exact, RUNS, DRAWS, run, smc.sampler.ess[run], theta);
     }
+    free_sampler(&smc);
   }
   free(theta);
 }
@@ -130,17 +129,16 @@ static void check_quadrature(const char *name) {
   PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
   Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   History history = make_history(&memory, RUNS, rows, &likelihood);
-  Config *options;
-  int64_t fallbacks[RUNS] = {0};
   double *theta = fixture_new(2 * RUNS * DRAWS, sizeof *theta);
-  Sampler sampler =
-      make_sampler(&memory, "smc_tempered", &prior, &likelihood, RUNS, DRAWS, 0, 1, &particles, &options);
-  draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
+  FixtureSampler smc =
+      make_sampler(&memory, "smc_tempered", &prior, &likelihood, 0, RUNS, DRAWS, 1, &particles);
+  draw_into(&smc, &history, DRAWS, theta);
   for (int run = 0; run < RUNS; run++) {
     PlanePosterior exact = quadrature(&mixture, &rows[run]);
-    check_plane(&mixture, &exact, RUNS, DRAWS, run, sampler.ess[run], theta);
-    CU_ASSERT_EQUAL(fallbacks[run], 0);
+    check_plane(&mixture, &exact, RUNS, DRAWS, run, smc.sampler.ess[run], theta);
+    CU_ASSERT_EQUAL(smc.fallbacks[run], 0);
   }
+  free_sampler(&smc);
   free(theta);
 }
 
@@ -179,8 +177,6 @@ static void test_particles_grow(void) {
     const Likelihood likelihood = fixture_likelihood(1);
     PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
     Prior prior;
-    Config *options;
-    int64_t fallbacks[1] = {0};
     CHECK_OK(prior_standard(&memory, d, &fit, &prior));
     History history;
     const double phi[20] = {1, 1}, y = 3;
@@ -188,10 +184,10 @@ static void test_particles_grow(void) {
     CHECK_OK(history_reserve(&history, 1));
     history_record(&history, NULL, phi, &y);
     double *theta = fixture_new((size_t)(d * DRAWS), sizeof *theta);
-    Sampler sampler =
-        make_sampler(&memory, "smc_tempered", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options);
-    draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
-    CU_ASSERT(sampler.ess[0] >= 0.48 * particles[k] && sampler.ess[0] <= particles[k]);
+    FixtureSampler smc = make_sampler(&memory, "smc_tempered", &prior, &likelihood, 0, 1, DRAWS, 0, NULL);
+    draw_into(&smc, &history, DRAWS, theta);
+    CU_ASSERT(smc.sampler.ess[0] >= 0.48 * particles[k] && smc.sampler.ess[0] <= particles[k]);
+    free_sampler(&smc);
     free(theta);
   }
 }

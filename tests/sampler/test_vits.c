@@ -1,6 +1,7 @@
 /* VITS-I, II and Hessian-free, and linear Thompson sampling, which they approximate: against closed forms in
  * the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
 #include "core/arena.h"
+#include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "sampler/gradient/vits_step.h"
 

@@ -1,9 +1,7 @@
 /* Observations under generalised linear models, and the Laplace approximation of their posterior by a dense
  * Newton iteration straight from the definitions. */
-#ifndef TESTS_GLM_FIXTURE_H
-#define TESTS_GLM_FIXTURE_H
+#pragma once
 
-#include "core/arena.h"
 #include "sampler_fixture.h"
 
 enum { D_MOST = 5, ROWS_MOST = 80, SQUARE_MOST = D_MOST * D_MOST };
@@ -16,143 +14,42 @@ typedef struct {
   double phi[ROWS_MOST][D_MOST], y[ROWS_MOST];
 } Rows;
 
-static inline Likelihood glm(const char *name) {
-  return (Likelihood){.ops = likelihood_find(name), .noise = 1};
-}
+/* Returns the likelihood of that name. */
+Likelihood glm(const char *name);
 
-static inline Rows make_rows(const Likelihood *likelihood, int d, int n, double length, uint32_t run) {
-  Rows rows = {.d = d, .n = n, .likelihood = *likelihood};
-  Rng rng = fixture_rng(run, 4000);
-  double theta[D_MOST], normal, uniform;
-  ASSERT(d <= D_MOST && n <= ROWS_MOST);
-  rng_normal(&rng, d, theta);
-  for (int l = 0; l < n; l++) {
-    double u = 0;
-    rng_normal(&rng, d, rows.phi[l]);
-    for (int i = 0; i < d; i++) u += (rows.phi[l][i] *= length / sqrt(d)) * theta[i];
-    rng_normal(&rng, 1, &normal);
-    rng_uniform(&rng, 1, &uniform);
-    rows.y[l] = likelihood->ops->sample(likelihood, fmin(u, 4), uniform, normal);
-  }
-  return rows;
-}
+/* Makes up n rows with features of about this length and the rewards of some theta; a function of `run`. */
+Rows make_rows(const Likelihood *likelihood, int d, int n, double length, uint32_t run);
 
 /* Returns the history of rows[runs], which have the same d and n; `likelihood` outlives it. */
-static inline History make_history(Arena *memory, int runs, const Rows *rows, const Likelihood *likelihood) {
-  const int d = rows[0].d;
-  History history;
-  double *phi = fixture_new((size_t)(d * runs), sizeof *phi), *y = fixture_new((size_t)runs, sizeof *y);
-  ASSERT(history_create(memory, d, runs, likelihood, &history) == STATUS_OK);
-  ASSERT(history_reserve(&history, rows[0].n) == STATUS_OK);
-  for (int l = 0; l < rows[0].n; l++) {
-    for (int run = 0; run < runs; run++) {
-      y[run] = rows[run].y[l];
-      for (int i = 0; i < d; i++) phi[i * runs + run] = rows[run].phi[l][i];
-    }
-    history_record(&history, NULL, phi, y);
-  }
-  free(phi);
-  free(y);
-  return history;
-}
+History make_history(Arena *memory, int runs, const Rows *rows, const Likelihood *likelihood);
 
 /* ---- dense reference, straight from the definitions */
 
-static inline double log_reward(const Rows *rows, double y, double u) {
-  if (rows->likelihood.ops == likelihood_find("logistic")) return y * u - log1p(exp(u));
-  return y * u - exp(u); /* Poisson, without log y! */
-}
+/* Return the log probability of y at u = phi' theta (without log y!), and its mean. */
+double log_reward(const Rows *rows, double y, double u);
+double mean_reward(const Rows *rows, double u);
 
-static inline double mean_reward(const Rows *rows, double u) {
-  return rows->likelihood.ops == likelihood_find("logistic") ? 1 / (1 + exp(-u)) : exp(u);
-}
+/* Returns phi' theta of row l. */
+double predicted(const Rows *rows, int l, const double *theta);
 
-static inline double predicted(const Rows *rows, int l, const double *theta) {
-  double u = 0;
-  for (int i = 0; i < rows->d; i++) u += rows->phi[l][i] * theta[i];
-  return u;
-}
+/* Returns the sum of log_reward over the rows. */
+double log_likelihood(const Rows *rows, const double *theta);
 
-static inline double log_likelihood(const Rows *rows, const double *theta) {
-  double sum = 0;
-  for (int l = 0; l < rows->n; l++) sum += log_reward(rows, rows->y[l], predicted(rows, l, theta));
-  return sum;
-}
-
-static inline double log_normal(int d, const double *theta, const double *mu, const double *precision) {
-  double square = 0;
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++) square += (theta[i] - mu[i]) * precision[i * d + j] * (theta[j] - mu[j]);
-  return -0.5 * square;
-}
+/* Returns the log density of N(mu, precision^-1) at theta, without its constant. */
+double log_normal(int d, const double *theta, const double *mu, const double *precision);
 
 /* Computes gradient and negative Hessian of log N(theta; mu, P^-1) + log likelihood at shift + scale
  * theta. */
-static inline void derivatives(const Rows *rows, const double *shift, const double *scale, const double *mu,
-                               const double *prior, const double *theta, double *gradient, double *hessian) {
-  const int d = rows->d;
-  double point[D_MOST];
-  for (int i = 0; i < d; i++) {
-    gradient[i] = 0, point[i] = shift[i] + scale[i] * theta[i];
-    for (int j = 0; j < d; j++)
-      gradient[i] -= prior[i * d + j] * (theta[j] - mu[j]), hessian[i * d + j] = prior[i * d + j];
-  }
-  for (int l = 0; l < rows->n; l++) {
-    const double *phi = rows->phi[l];
-    double mean = mean_reward(rows, predicted(rows, l, point));
-    double weight = rows->likelihood.ops == likelihood_find("logistic") ? mean * (1 - mean) : mean;
-    for (int i = 0; i < d; i++) {
-      gradient[i] += (rows->y[l] - mean) * phi[i] * scale[i];
-      for (int j = 0; j < d; j++) hessian[i * d + j] += weight * phi[i] * scale[i] * phi[j] * scale[j];
-    }
-  }
-}
+void derivatives(const Rows *rows, const double *shift, const double *scale, const double *mu,
+                 const double *prior, const double *theta, double *gradient, double *hessian);
 
-static const double ZEROS[D_MOST] = {0}, ONES[D_MOST] = {1, 1, 1, 1, 1};
+extern const double ZEROS[D_MOST], ONES[D_MOST];
 
 /* Takes Newton steps, cut to length 1/2, from mu: the target is log-concave, so they arrive. mode[d] and
  * covariance[d, d] of the Laplace approximation; returns log det of its precision. */
-static inline double newton(const Rows *rows, const double *shift, const double *scale, const double *mu,
-                            const double *prior, double *mode, double *covariance) {
-  const int d = rows->d;
-  double gradient[D_MOST], hessian[SQUARE_MOST], step[D_MOST], log_det = 0;
-  memcpy(mode, mu, (size_t)d * sizeof *mode);
-  for (int pass = 0; pass < 2000; pass++) {
-    double length = 0;
-    derivatives(rows, shift, scale, mu, prior, mode, gradient, hessian);
-    log_det = fixture_invert(d, hessian, covariance);
-    for (int i = 0; i < d; i++) {
-      step[i] = 0;
-      for (int j = 0; j < d; j++) step[i] += covariance[i * d + j] * gradient[j];
-      length = hypot(length, step[i]);
-    }
-    if (length < 1e-13) return log_det;
-    for (int i = 0; i < d; i++) mode[i] += step[i] * fmin(1, 0.5 / length);
-    if (length < 1e-11) return log_det;
-  }
-  CU_FAIL("the dense Newton iteration did not arrive");
-  return log_det;
-}
+double newton(const Rows *rows, const double *shift, const double *scale, const double *mu,
+              const double *prior, double *mode, double *covariance);
 
 /* Returns the Laplace approximation of every component of a mixture prior; weights by the Laplace
  * evidence. */
-static inline FixturePosterior laplace_posterior(const Mixture *prior, const Rows *rows) {
-  FixturePosterior out;
-  const int d = prior->d;
-  double largest = -INFINITY, total = 0;
-  memset(&out, 0, sizeof out);
-  for (int c = 0; c < prior->components; c++) {
-    double precision[SQUARE_MOST];
-    const double *mu = prior->mean + c * d;
-    double log_det_prior = fixture_invert(d, prior->covariance + c * d * d, precision);
-    double log_det = newton(rows, ZEROS, ONES, mu, precision, out.mean[c], out.covariance[c]);
-    out.weight[c] = log(prior->weight[c]) + log_likelihood(rows, out.mean[c]) +
-                    log_normal(d, out.mean[c], mu, precision) - 0.5 * (log_det_prior + log_det);
-    largest = fmax(largest, out.weight[c]);
-  }
-  for (int c = 0; c < prior->components; c++) total += out.weight[c] = exp(out.weight[c] - largest);
-  for (int c = 0; c < prior->components; c++) out.weight[c] /= total;
-  return out;
-}
-
-#endif
+FixturePosterior laplace_posterior(const Mixture *prior, const Rows *rows);

@@ -1,7 +1,6 @@
 /* Shared by all CUnit test programs: run a table of tests, trap floating-point exceptions, print one closing
  * line, set the exit status. */
-#ifndef TESTS_HARNESS_H
-#define TESTS_HARNESS_H
+#pragma once
 
 #include <CUnit/Basic.h>
 #include <math.h>
@@ -35,5 +34,3 @@ bool harness_ok(int status, const char *text, const char *file, int line);
   CU_assertImplementation(harness_fails((call), (code), (part), #call, __FILE__, __LINE__), __LINE__,        \
                           "CHECK_FAILS(" #call ")", __FILE__, "", CU_FALSE)
 bool harness_fails(int status, int code, const char *part, const char *text, const char *file, int line);
-
-#endif

@@ -1,21 +1,9 @@
 /* A table of tests on several ranks: only the first prints, and all leave with the same exit status. */
-#ifndef TESTS_MPI_HARNESS_H
-#define TESTS_MPI_HARNESS_H
+#pragma once
 
 #include "harness.h"
 #include "parallel/parallel.h"
 
-#include <stdlib.h>
-
-static int mpi_harness_main(const char *suite, CU_TestInfo *tests) {
-  parallel_begin();
-  if (parallel_rank() > 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILURE;
-  double failed = parallel_sum(harness_run(suite, tests) != EXIT_SUCCESS);
-  if (parallel_rank() == 0 && failed > 0)
-    printf("%s: failed on %g of %d ranks\n", suite, failed, parallel_size());
-  Status outcome = failed > 0 ? STATUS_INTERNAL : STATUS_OK;
-  parallel_end(outcome);
-  return outcome;
-}
-
-#endif
+/* Runs tests[] as harness_run does, on every rank, between parallel_begin and parallel_end; returns the exit
+ * status. */
+int mpi_harness_main(const char *suite, CU_TestInfo *tests);

@@ -1,6 +1,5 @@
 /* Modes of Gaussian prior times likelihood, from scikit-learn and SciPy; written by golden/irls.py. */
-#ifndef TESTS_IRLS_GOLDEN_H
-#define TESTS_IRLS_GOLDEN_H
+#pragma once
 
 enum { GOLDEN_D = 4, GOLDEN_ROWS = 40 };
 
@@ -198,5 +197,3 @@ static const GoldenMode golden_modes[] = {
      .mode = {0.9351521502737093, -0.2647047288910206, -0.8637532065915502, 0.1759596059689552}},
 };
 /* clang-format on */
-
-#endif
