@@ -5,7 +5,6 @@ The expected numbers are computed here: Holm's correction by its definition as a
 browser makes of the page is tested in browser_report.py. Ends with one line "N passed, N failed".
 """
 import csv
-import html.parser
 import io
 import itertools
 import json
@@ -18,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from study_fixture import (
-    ANALYSIS, POLICIES, PRIORS, ROOT, StudyTest, call, convergence, main, write_posterior, write_results, write_study)
+    ANALYSIS, POLICIES, PRIORS, ROOT, Parser, StudyTest, call, convergence, main, write_posterior, write_results, write_study)
 
 from thompson import averages, significance, store
 import chart
@@ -32,23 +31,6 @@ def closed_test(p):
     """Holm's adjusted p-values by definition: the largest Bonferroni p-value of all sets of hypotheses with this one among them."""
     sets = [subset for size in range(1, len(p) + 1) for subset in itertools.combinations(range(len(p)), size)]
     return [max(min(1, len(subset) * min(p[j] for j in subset)) for subset in sets if i in subset) for i in range(len(p))]
-
-
-class Parser(html.parser.HTMLParser):
-    """Which elements are open at the end, and every address in the page."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.addresses, self.wrong = [], [], []
-
-    def handle_starttag(self, tag, attributes):
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "action", "poster", "data")]
-        if tag not in ("meta", "link", "br", "input"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
 
 
 class Report(StudyTest):

@@ -14,8 +14,7 @@ import netCDF4
 import numpy as np
 import yaml
 
-from study_fixture import ANALYSIS, ROOT, StudyTest, call, main, write_priors, write_study
-from check_analysis_report import Parser
+from study_fixture import ANALYSIS, ROOT, Parser, StudyTest, call, main, write_priors, write_study
 
 from thompson import Error, store
 import claims

@@ -31,6 +31,7 @@ import netCDF4
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
 import journals  # pylint: disable=wrong-import-position
 import values  # pylint: disable=wrong-import-position
+from processes import alive  # pylint: disable=wrong-import-position
 
 STUDY = """
 name: campaign
@@ -63,19 +64,6 @@ FREE = {"size": "40m"}
 
 def ranks_of(job):
     return [int(p) for p in subprocess.run(["pgrep", "-P", str(job)], capture_output=True, text=True, check=False).stdout.split()]
-
-
-def alive(processes):
-    """The processes that are running; a zombie is not."""
-    running = []
-    for process in processes:
-        try:
-            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-                if file.read().rsplit(")", 1)[1].split()[0] not in "ZX":
-                    running.append(process)
-        except OSError:
-            pass
-    return running
 
 
 def state_of(path):

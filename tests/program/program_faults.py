@@ -11,9 +11,9 @@ import time
 
 import netCDF4
 
-import campaign
 import journals
 import program
+from processes import alive
 
 # A policy whose single round takes minutes: nothing in the process can stop it gracefully.
 HANGING_STUDY = """
@@ -108,9 +108,9 @@ class Tasks(FaultTest):
         job.kill()
         self.end(job)
         deadline = time.time() + program.PATIENCE
-        while campaign.alive([task]) and time.time() < deadline:
+        while alive([task]) and time.time() < deadline:
             time.sleep(0.05)
-        self.assertEqual(campaign.alive([task]), [])
+        self.assertEqual(alive([task]), [])
 
 
 class Stops(FaultTest):

@@ -3,6 +3,7 @@
 Each test computes its expected numbers from the per-run values that the makers return.
 """
 import contextlib
+import html.parser
 import io
 import json
 import pathlib
@@ -290,6 +291,23 @@ def call(module, *arguments):
         except SystemExit as end:
             status = end.code
     return status, out.getvalue(), err.getvalue()
+
+
+class Parser(html.parser.HTMLParser):
+    """Which elements are open at the end, and every address in the page."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.wrong = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "action", "poster", "data")]
+        if tag not in ("meta", "link", "br", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
 
 
 class StudyTest(unittest.TestCase):
