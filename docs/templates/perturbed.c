@@ -3,7 +3,7 @@
  * A = L L' and standard normal eps, is a draw from it. */
 #include "core/arena.h"
 #include "core/chunk.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/cost.h"
 #include "sampler/sampler.h"
 
@@ -33,7 +33,7 @@ static void perturbed_sample(Sampler *sampler, const History *history, RngLanes 
     history_evidence(&view, self->precision, self->vector);
     for (int i = 0; i < d * d; i++)
       for (int n = 0; n < lanes; n++) self->precision[i * lanes + n] += prior->precision[i];
-    linalg_cholesky_lanes(d, lanes, self->precision, jitters);
+    linalg_factor_cholesky(d, lanes, self->precision, jitters);
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int i = 0; i < d; i++)
       for (int n = 0; n < lanes; n++) {
@@ -42,7 +42,7 @@ static void perturbed_sample(Sampler *sampler, const History *history, RngLanes 
           sum += self->precision[(i * d + j) * lanes + n] * self->normal[j * lanes + n];
         self->vector[i * lanes + n] += sum;
       }
-    linalg_solve_lanes(d, lanes, self->precision, self->vector);
+    linalg_factor_solve(d, lanes, self->precision, self->vector);
     chunk_store(&chunk, d, self->vector, theta);
     for (int n = 0; n < lanes; n++) fallbacks[(chunk.first + n) / draws] += jitters[n];
   }

@@ -4,7 +4,7 @@
  *   log p = constant - (nu + d) / 2 log(1 + q / (nu - 2)),   theta = m + sqrt((nu - 2) / chi^2_nu) N(0, S).
  */
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "model/prior/prior.h"
 

@@ -1,7 +1,7 @@
 /* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
  * printed. */
 #include "app/app.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "io/config/config.h"
 #include "io/provenance.h"
 

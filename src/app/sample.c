@@ -1,6 +1,6 @@
 /* thompson sample: posterior draws for a prior file and a history. */
 #include "app/app.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "io/io_dataset.h"
 #include "io/provenance.h"
 #include "metric/metrics.h"

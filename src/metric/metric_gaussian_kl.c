@@ -1,6 +1,6 @@
 #include "metric/metric_gaussian_kl.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/simd.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 void metric_gaussian_kl_log_determinant(int d, int lanes, double *a, int *jitters, double *out) {
   const size_t stride = (size_t)lanes;
   for (size_t n = 0; n < stride; n++) jitters[n] = 0, out[n] = 0;
-  linalg_cholesky_lanes(d, lanes, a, jitters);
+  linalg_factor_cholesky(d, lanes, a, jitters);
   for (size_t i = 0; i < (size_t)d; i++)
     for (size_t n = 0; n < stride; n++) out[n] += 2 * log(a[(i * (size_t)d + i) * stride + n]);
   for (size_t n = 0; n < stride; n++)

@@ -1,4 +1,4 @@
-/* Kullback-Leibler divergence between Gaussians, N pairs at once, lane last (core/linalg.h). */
+/* Kullback-Leibler divergence between Gaussians, N pairs at once, lane last (core/linalg/linalg.h). */
 #pragma once
 
 /* The target of the approximation: p = N(mean, precision^-1). */

@@ -1,7 +1,7 @@
-/* Dense matrices (core/dense.h) spread over all ranks, by ScaLAPACK. */
+/* Dense matrices (core/linalg/dense.h) spread over all ranks, by ScaLAPACK. */
 #pragma once
 
-#include "core/dense.h"
+#include "core/linalg/dense.h"
 #include "parallel/parallel.h"
 
 /* Side of the blocks dealt out to ranks; 32 and 128 are equally fast (measured, d = 2 000). */

@@ -1,6 +1,6 @@
 #include "policy/ridge.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/cost.h"
 
 #include <string.h>
@@ -38,8 +38,8 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   }
   history_evidence(&view, ridge->cholesky, ridge->theta);
   policy_ridge_add_identity(d, runs, ridge->cholesky);
-  linalg_cholesky_lanes(d, runs, ridge->cholesky, NULL);
-  linalg_solve_lanes(d, runs, ridge->cholesky, ridge->theta);
+  linalg_factor_cholesky(d, runs, ridge->cholesky, NULL);
+  linalg_factor_solve(d, runs, ridge->cholesky, ridge->theta);
 }
 
 double ridge_cost(const PolicyWork *work) {

@@ -10,7 +10,7 @@
  * Zhou 2017) uses the Fisher information at the estimate for Lambda, as Faury et al. (2020, Improved
  * optimistic algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function is
  * needed, and sigma = 1. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "io/config/config_rows.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
@@ -56,7 +56,7 @@ static Status ucb_policy_choose(Policy *self, const World *world, const History 
   for (int k = 0; k < problem->arms; k++) {
     const double *features = world->features + (size_t)k * (size_t)d * (size_t)runs;
     for (int i = 0; i < d * runs; i++) state->phi[i] = features[i];
-    linalg_forward_lanes(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_H^-1 */
+    linalg_factor_forward(d, runs, state->ridge.cholesky, state->phi); /* |L^-1 phi| = |phi|_H^-1 */
     for (int b = 0; b < runs; b++) {
       double mean = 0, square = 0;
       for (int i = 0; i < d; i++) {

@@ -6,7 +6,7 @@
  * so a history has them in order, and one of m observations is the whole of y. With Q = A' A / sigma^2, snr^2
  * is the smallest eigenvalue of Q that is not 0 by construction, and kappa^2 the ratio of the largest to the
  * smallest. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
 

@@ -4,7 +4,7 @@
  * round), so every policy and every setting meets the same theta*, arms and noise. */
 #pragma once
 
-#include "core/dense.h"
+#include "core/linalg/dense.h"
 #include "problem/problem_theta.h"
 
 typedef struct Problem Problem;

@@ -10,7 +10,7 @@
  * Every run meets the events in its own random order, none twice. */
 #include "problem/problem_logged.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "problem/problems.h"
 
 #include <math.h>
@@ -48,8 +48,8 @@ void problem_logged_ridge(const EventLog *log, int count, const int *events, dou
       for (size_t i = 0; i < d; i++)
         for (size_t j = 0; j < d; j++) square[i * d + j] += x[i] * x[j];
     }
-    if (own_events) linalg_cholesky_lanes(log->d, 1, square, NULL);
-    linalg_solve_lanes(log->d, 1, square, theta);
+    if (own_events) linalg_factor_cholesky(log->d, 1, square, NULL);
+    linalg_factor_solve(log->d, 1, square, theta);
   }
 }
 

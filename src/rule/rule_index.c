@@ -2,7 +2,7 @@
  * for each instruction level (core/simd.h). */
 #include "rule/rule_index.h"
 
-#include "core/matrix_tile.h"
+#include "core/linalg/linalg_tile.h"
 
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
@@ -11,9 +11,9 @@ INLINE Real load_runs(const double *from, int count, int v) {
   const int left = count - v * SIMD_DOUBLES;
   Real x = {0};
   if (count == LANES || left >= SIMD_DOUBLES)
-    matrix_tile_load(SIMD_DOUBLES, from + v * SIMD_DOUBLES, &x);
+    linalg_tile_load(SIMD_DOUBLES, from + v * SIMD_DOUBLES, &x);
   else if (left > 0)
-    matrix_tile_load(left, from + v * SIMD_DOUBLES, &x);
+    linalg_tile_load(left, from + v * SIMD_DOUBLES, &x);
   return x;
 }
 

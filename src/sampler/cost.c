@@ -1,6 +1,6 @@
 #include "sampler/cost.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/mixture/mixture_posterior.h"
 
 /* Returns the cost of a draw; above LINALG_TILE_DIMENSION each matrix is a separate LAPACK call. */

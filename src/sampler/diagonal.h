@@ -2,7 +2,7 @@
  * share, and a prior made of isotropic Gaussians, whose covariances are the same in every basis. With Q = U
  * diag(q) U' and x = U' theta the posterior is p(x) exp(b' x - sum q x^2 / 2), and no step involves a matrix.
  * The caller does the two rotations: of b and the prior's means before, and of the draws after
- * (core/dense.h).
+ * (core/linalg/dense.h).
  *
  * M draws, lane last: x[d, M]. */
 #pragma once

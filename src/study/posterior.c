@@ -9,7 +9,7 @@
  * again nor makes the draws that only they need. */
 #include "core/clock.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/check/draws_check.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"

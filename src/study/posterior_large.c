@@ -1,12 +1,12 @@
 /* Large settings of the posterior study: y = A theta* + noise in thousands of dimensions.
  *
  * A run has one history, the whole of y, and all draws of all policies share its evidence. Its matrices are Q
- * = A' A / sigma^2 and the eigenvectors of Q, spread over ranks or held by the first (core/dense.h). b and
- * the means of the prior are rotated into the eigenbasis once; there every rank makes its share of the draws
- * (sampler/diagonal.h), and one product rotates the draws back. Draws are matrices on the same grid, and are
- * measured there; exact draws and floors are made once for all policies. Vectors are the same on all ranks.
- * Covariances are d x d and are not formed: the inner product of those of two centred sets, X of n draws and
- * Y of m, is |X' Y|^2 / (n m). */
+ * = A' A / sigma^2 and the eigenvectors of Q, spread over ranks or held by the first (core/linalg/dense.h). b
+ * and the means of the prior are rotated into the eigenbasis once; there every rank makes its share of the
+ * draws (sampler/diagonal.h), and one product rotates the draws back. Draws are matrices on the same grid,
+ * and are measured there; exact draws and floors are made once for all policies. Vectors are the same on all
+ * ranks. Covariances are d x d and are not formed: the inner product of those of two centred sets, X of n
+ * draws and Y of m, is |X' Y|^2 / (n m). */
 #include "core/clock.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"

@@ -1,7 +1,7 @@
 #include "study/score.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "metric/metrics.h"
 #include "sampler/methods.h"
 

@@ -6,7 +6,7 @@
  * itself (model/prior/prior_online.h). Any other policy keeps its prior, so that its bandits are independent
  * and advance together. From bandit stream.switch_at on, theta* is drawn from stream.switch_to. For
  * comparison, the same policy plays the same bandits with the known prior of each world. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/prior/prior_online.h"
 #include "study/simulation.h"
 #include "study/studies.h"
@@ -141,8 +141,8 @@ static Status study_stream_learn_pooled(const Online *learner) {
       for (int j = 0; j <= i; j++) precision[i * d + j] += *entry++ / variance;
     for (int i = 0; i < d; i++) now.mean[i] += *entry++ / variance;
   }
-  linalg_cholesky_lanes(d, 1, precision, NULL);
-  linalg_solve_lanes(d, 1, precision, now.mean);
+  linalg_factor_cholesky(d, 1, precision, NULL);
+  linalg_factor_solve(d, 1, precision, now.mean);
   linalg_inverse(d, precision, now.covariance);
   return mixture_prepare(&now);
 }

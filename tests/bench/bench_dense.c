@@ -6,7 +6,7 @@
  */
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/dense.h"
+#include "core/linalg/dense.h"
 #include "parallel/grid.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "core/arena.h"
 #include "core/chunk.h"
 #include "core/clock.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/quantile.h"
 #include "core/simd_peak.h"
 #include "sampler/diffusion/laplace_dps.h"
@@ -64,8 +64,8 @@ static void make_parts(Arena *memory, Case *c) {
                                     c->s[i * RUNS + n] = c->mu[i * RUNS + n];
   }
   c->evidence.lanes = RUNS;
-  linalg_eigen_lanes(D, RUNS, c->evidence.precision, c->evidence.basis, c->evidence.eigenvalue);
-  linalg_multiply_transposed_lanes(D, RUNS, c->evidence.basis, c->evidence.vector, c->evidence.rotated);
+  linalg_factor_eigen(D, RUNS, c->evidence.precision, c->evidence.basis, c->evidence.eigenvalue);
+  linalg_lanes_multiply_transposed(D, RUNS, c->evidence.basis, c->evidence.vector, c->evidence.rotated);
 }
 
 static Case *new_case(Arena *memory, int width) {

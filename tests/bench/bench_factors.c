@@ -1,7 +1,7 @@
 /* Measures Cholesky factors of 64 matrices, side by side in lanes and one by one by LAPACK, relative to the
  * peak of the core: d^3 / 3 operations each. Usage: bench_factors, which writes JSON for peers.py */
 #include "core/clock.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/simd_peak.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void fill(int d, bool lane_last) {
             (1 + 0.01 * n) * (i == j ? 1 + d : 1.0 / (1 + abs(i - j)));
 }
 
-static void factor_lanes(int d) { linalg_cholesky_lanes(d, LANES, work, NULL); }
+static void factor_lanes(int d) { linalg_factor_cholesky(d, LANES, work, NULL); }
 
 static void factor_singly(int d) {
   for (int n = 0; n < LANES; n++)

@@ -11,7 +11,7 @@ SOURCE = ROOT / "src"
 
 # A file may include its own layer and those before it. Only MPI_LAYERS call MPI.
 LAYERS = [
-    "core", "io", "model/mixture", "model/network", "model/history", "model/logs", "model/denoiser", "model/prior",
+    "core", "core/linalg", "io", "model/mixture", "model/network", "model/history", "model/logs", "model/denoiser", "model/prior",
     "sampler/mixture", "sampler", "sampler/check", "rule", "library", "problem", "policy", "metric", "study",
     "parallel", "parallel/priors", "parallel/tasks", "parallel/results", "app",
 ]

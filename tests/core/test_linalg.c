@@ -2,7 +2,7 @@
  * closed forms. */
 #include "harness.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/rng.h"
 
 #include <lapacke.h>
@@ -90,7 +90,7 @@ static void test_eigen_lanes(void) {
         double *a = random_symmetric(d, lanes, definite ? 0.01 : 0, d), *q = new_array(d * d * lanes);
         double *w = new_array(d * lanes), *copy = new_array(d * d * lanes);
         memcpy(copy, a, (size_t)(d * d * lanes) * sizeof *a);
-        linalg_eigen_lanes(d, lanes, a, q, w);
+        linalg_factor_eigen(d, lanes, a, q, w);
         CU_ASSERT_EQUAL(memcmp(copy, a, (size_t)(d * d * lanes) * sizeof *a), 0);
         check_eigen(d, lanes, a, q, w);
         free(a), free(q), free(w), free(copy);
@@ -106,10 +106,10 @@ static void test_eigen_alone(void) {
     double *a = random_symmetric(d, lanes, 0, 50 + d), *q = new_array(d * d * lanes),
            *w = new_array(d * lanes);
     double one[MOST], q_one[MOST], w_one[24];
-    linalg_eigen_lanes(d, lanes, a, q, w);
+    linalg_factor_eigen(d, lanes, a, q, w);
     for (int n = 0; n < lanes; n++) {
       for (int k = 0; k < d * d; k++) one[k] = a[k * lanes + n];
-      linalg_eigen_lanes(d, 1, one, q_one, w_one);
+      linalg_factor_eigen(d, 1, one, q_one, w_one);
       for (int k = 0; k < d; k++) CU_ASSERT_EQUAL(w_one[k], w[k * lanes + n]);
       for (int k = 0; k < d * d; k++) CU_ASSERT_EQUAL(q_one[k], q[k * lanes + n]);
     }
@@ -140,7 +140,7 @@ static void test_eigen_special(void) {
         lane[8] = 1;
       }
     }
-    linalg_eigen_lanes(d, LANES, a, q, w);
+    linalg_factor_eigen(d, LANES, a, q, w);
     check_eigen(d, LANES, a, q, w);
     if (d > LINALG_BATCH_DIMENSION) goto done;
     for (int n = 0; n < 3; n++) {
@@ -156,7 +156,7 @@ static void test_eigen_special(void) {
 
 static void test_eigen_closed_form(void) {
   double a[4] = {2, 1, 1, 2}, q[4], w[2];
-  linalg_eigen_lanes(2, 1, a, q, w);
+  linalg_factor_eigen(2, 1, a, q, w);
   CHECK_NEAR(fmin(w[0], w[1]), 1, 1e-15);
   CHECK_NEAR(fmax(w[0], w[1]), 3, 1e-15);
   for (int k = 0; k < 4; k++) CHECK_NEAR(fabs(q[k]), sqrt(0.5), 1e-15);
@@ -171,7 +171,7 @@ static void test_cholesky_lanes(void) {
              *x = new_array(d * lanes);
       double *y = new_array(d * lanes), *b = new_array(d * lanes);
       memcpy(l, a, (size_t)(d * d * lanes) * sizeof *a);
-      linalg_cholesky_lanes(d, lanes, l, jitters);
+      linalg_factor_cholesky(d, lanes, l, jitters);
       double wrong_factor = 0, wrong_upper = 0;
       for (int n = 0; n < lanes; n++) {
         CU_ASSERT_EQUAL(jitters[n], 0);
@@ -191,8 +191,8 @@ static void test_cholesky_lanes(void) {
        * roundings. */
       Rng rng = test_rng(200 + d);
       rng_normal(&rng, d * lanes, b);
-      linalg_multiply_lanes(d, lanes, a, b, x);
-      linalg_multiply_transposed_lanes(d, lanes, a, b, y);
+      linalg_lanes_multiply(d, lanes, a, b, x);
+      linalg_lanes_multiply_transposed(d, lanes, a, b, y);
       for (int k = 0; k < d * lanes; k++) CHECK_NEAR(y[k], x[k], 1e-12);
       for (int n = 0; n < lanes; n++) {
         for (int i = 0; i < d; i++) {
@@ -201,13 +201,13 @@ static void test_cholesky_lanes(void) {
           CHECK_NEAR(x[i * lanes + n], sum, 1e-12);
         }
       }
-      linalg_solve_lanes(d, lanes, l, x);
+      linalg_factor_solve(d, lanes, l, x);
       for (int k = 0; k < d * lanes; k++) CHECK_NEAR(x[k], b[k], 1e-11);
       /* Forward then L, and backward then L', give back the original. */
       memcpy(x, b, (size_t)(d * lanes) * sizeof *b);
       memcpy(y, b, (size_t)(d * lanes) * sizeof *b);
-      linalg_forward_lanes(d, lanes, l, x);
-      linalg_backward_lanes(d, lanes, l, y);
+      linalg_factor_forward(d, lanes, l, x);
+      linalg_factor_backward(d, lanes, l, y);
       for (int n = 0; n < lanes; n++) {
         for (int i = 0; i < d; i++) {
           double lower = 0, upper = 0;
@@ -232,7 +232,7 @@ static void test_multiply(void) {
       rng_normal(&rng, d * d * lanes, q);
       rng_normal(&rng, d * lanes, x);
       for (int transposed = 0; transposed < 2; transposed++) {
-        (transposed ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, q, x, y);
+        (transposed ? linalg_lanes_multiply_transposed : linalg_lanes_multiply)(d, lanes, q, x, y);
         for (int n = 0; n < lanes; n++) {
           for (int i = 0; i < d; i++) {
             double sum = 0;
@@ -260,9 +260,9 @@ static void test_multiply_shared(void) {
       rng_normal(&rng, d * lanes, x);
       for (int k = 0; k < d * d * lanes; k++) copies[k] = q[k / lanes];
       for (int transposed = 0; transposed < 2; transposed++) {
-        (transposed ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, copies, x,
+        (transposed ? linalg_lanes_multiply_transposed : linalg_lanes_multiply)(d, lanes, copies, x,
                                                                                 expected);
-        linalg_multiply_shared(d, lanes, transposed, q, x, y);
+        linalg_lanes_multiply_shared(d, lanes, transposed, q, x, y);
         CU_ASSERT_EQUAL(memcmp(y, expected, (size_t)(d * lanes) * sizeof *y), 0);
       }
       free(q), free(copies), free(x), free(y), free(expected);
@@ -277,7 +277,7 @@ static void test_jitter(void) {
   double single[LINALG_TILE_DIMENSION * LINALG_TILE_DIMENSION] = {0};
   int single_jitters = 0;
   status_set(STATUS_INPUT, "kept");
-  linalg_cholesky_lanes(LINALG_TILE_DIMENSION, 1, single, &single_jitters);
+  linalg_factor_cholesky(LINALG_TILE_DIMENSION, 1, single, &single_jitters);
   CU_ASSERT_EQUAL(single_jitters, LINALG_TILE_DIMENSION);
   CU_ASSERT_STRING_EQUAL(status_message(), "kept");
   for (int c = 0; c < DIMENSION_COUNT; c++) {
@@ -293,8 +293,8 @@ static void test_jitter(void) {
         lane[5] = i == j ? 0 : 1;
       }
     }
-    linalg_cholesky_lanes(d, LANES, good, before);
-    linalg_cholesky_lanes(d, LANES, a, jitters);
+    linalg_factor_cholesky(d, LANES, good, before);
+    linalg_factor_cholesky(d, LANES, a, jitters);
     CU_ASSERT_EQUAL(jitters[0], d);
     CU_ASSERT_EQUAL(jitters[1], 0);
     CU_ASSERT_EQUAL(jitters[2], d - 1);
@@ -308,7 +308,7 @@ static void test_jitter(void) {
       }
       for (int n = 0; n < LANES; n++) CU_ASSERT(at(d, LANES, a, i, i, n) > 0);
     }
-    linalg_cholesky_lanes(d, LANES, a, NULL);
+    linalg_factor_cholesky(d, LANES, a, NULL);
     free(a), free(good);
   }
 }

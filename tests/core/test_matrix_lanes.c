@@ -3,16 +3,15 @@
 #include "harness.h"
 #include "levels.h"
 
-#include "core/linalg_lanes.h"
-#include "core/matrix_kernel.h"
-#include "core/matrix_lanes.h"
-#include "core/matrix_plain.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_kernel.h"
+#include "core/linalg/linalg_plain.h"
 #include "core/rng.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-DECLARE_LEVELS(linalg_cholesky_lanes);
+DECLARE_LEVELS(linalg_factor_cholesky);
 
 enum { D = 21, LANES = 21 }; /* at most */
 static const int DIMENSIONS[] = {1, 2, 3, 4, 5, 7, 8, 12, 20, 21};
@@ -40,8 +39,8 @@ static double at(const double *x, int d, int lanes, bool transposed, int i, int 
 /* Checks c against the product of plain loops, to d roundings of terms below 30. */
 static void check_product(int d, int lanes, bool transpose_a, const double *right, bool transpose_right) {
   const MatrixShape shape = {.rows = d, .columns = d, .depth = d, .lanes = lanes};
-  matrix_plain_product(shape, a, matrix_order(d, transpose_a), right, matrix_order(d, transpose_right), false,
-                       expected);
+  linalg_plain_product(shape, a, linalg_kernel_order(d, transpose_a), right,
+                       linalg_kernel_order(d, transpose_right), false, expected);
   for (int k = 0; k < d * d * lanes; k++) CHECK_NEAR(c[k], expected[k], 1e-15 * 30 * d);
 }
 
@@ -49,26 +48,26 @@ static void check_product(int d, int lanes, bool transpose_a, const double *righ
 static void check_added(int d, int lanes) {
   enum { DEPTH = 3 };
   const MatrixShape shape = {.rows = d, .columns = d, .depth = DEPTH, .lanes = lanes};
-  const MatrixOrder of_a = matrix_order(DEPTH, false), of_b = matrix_order(d, false);
+  const MatrixOrder of_a = linalg_kernel_order(DEPTH, false), of_b = linalg_kernel_order(d, false);
   if (d < DEPTH) return;
   for (int k = 0; k < d * d * lanes; k++) c[k] = expected[k] = 1;
-  matrix_kernel_product(shape, a, of_a, b, of_b, MATRIX_ADDED, c);
-  matrix_plain_product(shape, a, of_a, b, of_b, true, expected);
+  linalg_kernel_product(shape, a, of_a, b, of_b, MATRIX_ADDED, c);
+  linalg_plain_product(shape, a, of_a, b, of_b, true, expected);
   for (int k = 0; k < d * d * lanes; k++) CHECK_NEAR(c[k], expected[k], 1e-15 * 30 * d);
 }
 
 static void check_products(int d, int lanes) {
-  matrix_lanes_product(d, lanes, a, b, c);
+  linalg_lanes_product(d, lanes, a, b, c);
   check_product(d, lanes, false, b, false);
-  matrix_lanes_product_transposed(d, lanes, a, b, c);
+  linalg_lanes_product_transposed(d, lanes, a, b, c);
   check_product(d, lanes, true, b, false);
-  matrix_lanes_product_by_transposed(d, lanes, a, b, c);
+  linalg_lanes_product_by_transposed(d, lanes, a, b, c);
   check_product(d, lanes, false, b, true);
   check_added(d, lanes);
 }
 
 static void check_gram(int d, int lanes) {
-  matrix_lanes_gram(d, lanes, a, c);
+  linalg_lanes_gram(d, lanes, a, c);
   check_product(d, lanes, true, a, false);
   for (int n = 0; n < lanes; n++)
     for (int i = 0; i < d; i++)
@@ -80,13 +79,13 @@ static void check_gram(int d, int lanes) {
  * dimensions goes to BLAS, so two of them. */
 static void check_alone(int d, int lanes) {
   if (lanes < 2) return;
-  matrix_lanes_product(d, lanes, a, b, c);
+  linalg_lanes_product(d, lanes, a, b, c);
   for (int n = 0; n + 1 < lanes; n++) {
     double left[D * D * 2], right[D * D * 2], pair[D * D * 2];
     for (int k = 0; k < d * d; k++)
       for (int m = 0; m < 2; m++)
         left[2 * k + m] = a[k * lanes + n + m], right[2 * k + m] = b[k * lanes + n + m];
-    matrix_lanes_product(d, 2, left, right, pair);
+    linalg_lanes_product(d, 2, left, right, pair);
     for (int k = 0; k < d * d; k++) CU_ASSERT_TRUE(pair[2 * k] == c[k * lanes + n]);
   }
 }
@@ -95,8 +94,8 @@ static void check_alone(int d, int lanes) {
  * thousand. */
 static void check_inverse(int d, int lanes) {
   memcpy(b, a, sizeof b);
-  matrix_lanes_invert(d, lanes, b, c);
-  matrix_lanes_product(d, lanes, a, c, b);
+  linalg_lanes_invert(d, lanes, b, c);
+  linalg_lanes_product(d, lanes, a, c, b);
   for (int n = 0; n < lanes; n++)
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) CHECK_NEAR(at(b, d, lanes, false, i, j, n), i == j, 1e-10);
@@ -106,11 +105,11 @@ static void check_inverse(int d, int lanes) {
 static void check_definite(int d, int lanes) {
   const size_t matrix = (size_t)(d * d * lanes);
   static _Alignas(64) double work[D * 64];
-  CU_ASSERT_TRUE(matrix_kernel_scratch(D) <= sizeof work / sizeof *work);
-  matrix_lanes_gram(d, lanes, a, c);
+  CU_ASSERT_TRUE(linalg_kernel_scratch(D) <= sizeof work / sizeof *work);
+  linalg_lanes_gram(d, lanes, a, c);
   for (size_t k = 0; k < matrix; k++) c[k] = c[k] / d + (k / (size_t)lanes % (size_t)(d + 1) == 0);
   memcpy(b, c, matrix * sizeof *b);
-  matrix_kernel_invert(d, lanes, b, work);
+  linalg_kernel_invert(d, lanes, b, work);
   for (int n = 0; n < lanes; n++)
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) {
@@ -126,10 +125,10 @@ static void check_definite(int d, int lanes) {
 static void check_bounds(int d, int lanes) {
   double coarse[LANES], moment[LANES], fine[LANES],
       *scratch = calloc((size_t)(2 * d * d * lanes), sizeof *scratch);
-  matrix_lanes_gram(d, lanes, a, c);
-  matrix_lanes_coarse_bound(d, lanes, c, coarse);
-  matrix_lanes_moment_bound(d, lanes, c, moment);
-  matrix_lanes_fine_bound(d, lanes, c, fine, scratch);
+  linalg_lanes_gram(d, lanes, a, c);
+  linalg_lanes_coarse_bound(d, lanes, c, coarse);
+  linalg_lanes_moment_bound(d, lanes, c, moment);
+  linalg_lanes_fine_bound(d, lanes, c, fine, scratch);
   for (int n = 0; n < lanes; n++) {
     double x[D], top = 0;
     for (int i = 0; i < d; i++) x[i] = b[i];
@@ -155,16 +154,16 @@ static void check_bounds(int d, int lanes) {
  * about d^2; one lane is not definite. */
 static void check_cholesky(int d, int lanes) {
   typedef void (*Kernel)(int d, int lanes, double *a, int *jitters);
-  const Kernel kernels[] = {linalg_cholesky_lanes_v1, linalg_cholesky_lanes_v3, linalg_cholesky_lanes_v4};
+  const Kernel kernels[] = {linalg_factor_cholesky_v1, linalg_factor_cholesky_v3, linalg_factor_cholesky_v4};
   const int levels = runnable_levels();
   const size_t size = (size_t)(d * d * lanes) * sizeof *a;
   int jitters[LANES] = {0};
-  matrix_lanes_gram(d, lanes, a, c);
+  linalg_lanes_gram(d, lanes, a, c);
   for (int i = 0; i < d && lanes > 2; i++) c[(i * d + i) * lanes + 2] = i % 3 ? 1 : -1;
   for (int i = 0; i < d * d; i++) /* both halves of other lanes as they are, of this one the diagonal */
     if (i % (d + 1) && lanes > 2) c[i * lanes + 2] = 0;
   memcpy(b, c, size);
-  matrix_plain_cholesky(d, lanes, b, jitters);
+  linalg_plain_cholesky(d, lanes, b, jitters);
   for (int level = 0; level < levels; level++) {
     int counted[LANES] = {0};
     memcpy(a, c, size);
@@ -172,7 +171,7 @@ static void check_cholesky(int d, int lanes) {
     for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(counted[n], jitters[n]);
     for (int i = 0; i < d * d * lanes; i++) CHECK_NEAR(a[i], b[i], 1e-9 * d);
 #ifndef SIMD_ONE_VERSION
-    if (level > 0 && !linalg_is_single(d, lanes)) CU_ASSERT(memcmp(a, b, size) == 0);
+    if (level > 0 && !linalg_lanes_is_single(d, lanes)) CU_ASSERT(memcmp(a, b, size) == 0);
 #endif
   }
 }

@@ -1,8 +1,9 @@
-/* The algebra of eight runs (core/real.h) against that of many lanes (core/linalg.h) and against
+/* The algebra of eight runs (core/real.h) against that of many lanes (core/linalg/linalg.h) and against
  * definitions. */
 #include "harness.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_real.h"
 #include "core/real.h"
 #include "core/rng.h"
 
@@ -22,7 +23,7 @@ static void fill(int d, double *a) {
       }
 }
 
-/* Checks L as linalg_cholesky_lanes has it, W L = I, and the logarithm of its diagonal. */
+/* Checks L as linalg_factor_cholesky has it, W L = I, and the logarithm of its diagonal. */
 static void test_cholesky(void) {
   for (int d = 1; d <= MOST; d++) {
     double a[MOST * MOST * LANES], l[MOST * MOST * LANES], w[MOST * MOST * LANES], log_sum[LANES];
@@ -30,15 +31,15 @@ static void test_cholesky(void) {
     for (RealLanes at = real_begin(LANES); at.count > 0; real_next(&at)) {
       Real x[MOST * MOST], inverse[MOST], jitters = {0}, sum = {0};
       real_load(at, d * d, a, x);
-      real_cholesky(d, x, inverse, &jitters);
+      linalg_real_cholesky(d, x, inverse, &jitters);
       real_store(at, d * d, x, l);
-      real_add_log(d, -2, d + 1, x, &sum);
+      linalg_real_add_log(d, -2, d + 1, x, &sum);
       real_store(at, 1, &sum, log_sum);
-      real_invert_triangle(d, x, inverse);
+      linalg_real_invert_triangle(d, x, inverse);
       real_store(at, d * d, x, w);
       for (size_t k = 0; k < at.count; k++) CU_ASSERT_EQUAL(jitters[k], 0);
     }
-    linalg_cholesky_lanes(d, LANES, a, NULL);
+    linalg_factor_cholesky(d, LANES, a, NULL);
     for (int n = 0; n < LANES; n++) {
       double expected = 0;
       for (int i = 0; i < d; i++) {
@@ -65,13 +66,13 @@ static void test_multiply(void) {
     for (int i = 0; i < D; i++) unit[i] = (Real){0} + (i == j);
     for (int n = 0; n < VECTOR_LANES; n++)
       for (int i = 0; i < D; i++) {
-        real_multiply(D, a, unit, out);
+        linalg_real_multiply(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], a[i * D + j][n]);
-        real_multiply_transposed(D, a, unit, out);
+        linalg_real_multiply_transposed(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], a[j * D + i][n]);
-        real_lower(D, a, unit, out);
+        linalg_real_lower(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], j <= i ? a[i * D + j][n] : 0);
-        real_lower_transposed(D, a, unit, out);
+        linalg_real_lower_transposed(D, a, unit, out);
         CU_ASSERT_EQUAL(out[i][n], i <= j ? a[j * D + i][n] : 0);
       }
   }
@@ -88,8 +89,8 @@ static void test_jitter(void) {
     for (int k = 0; k < 4; k++) a[k * VECTOR_LANES + n] = lane[n < 2 ? n : 2][k];
   }
   real_load(real_begin(VECTOR_LANES), 4, a, x);
-  real_cholesky(2, x, inverse, &jitters);
-  linalg_cholesky_lanes(2, VECTOR_LANES, a, counted);
+  linalg_real_cholesky(2, x, inverse, &jitters);
+  linalg_factor_cholesky(2, VECTOR_LANES, a, counted);
   for (int n = 0; n < VECTOR_LANES; n++) {
     CU_ASSERT_EQUAL(jitters[n], n < 2);
     CU_ASSERT_EQUAL(jitters[n], counted[n]);

@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "harness.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/quantile.h"
 #include "emd_golden.h"
 #include "metric/metrics.h"

@@ -3,7 +3,7 @@
 #include "model/network/network_plain.h"
 #include "sampler_fixture.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/denoiser/denoiser_network.h"
 #include "model/mixture/mixture_fit.h"
@@ -92,7 +92,7 @@ static void random_evidence(int d, uint32_t round, double *basis, double *eigenv
         for (int k = 0; k < d; k++) sum += root[(i * d + k) * LANES + n] * root[(j * d + k) * LANES + n];
         precision[(i * d + j) * LANES + n] = sum;
       }
-  linalg_eigen_lanes(d, LANES, precision, basis, eigenvalue);
+  linalg_factor_eigen(d, LANES, precision, basis, eigenvalue);
   for (int k = 0; k < d * LANES; k++) eigenvalue[k] = fmax(eigenvalue[k], 0);
 }
 
@@ -379,8 +379,8 @@ static void test_learned_mixture(void) {
     exact.moments(&exact, at, right, covariance, lane_fallbacks, exactly);
     prior.denoiser->moments(prior.denoiser, at, learned, covariance, lane_fallbacks, scratch);
     for (int k = 0; k < 2 * LANES; k++) learned[k] -= right[k];
-    linalg_multiply_transposed_lanes(2, LANES, cases.observed.basis, learned, difference);
-    linalg_multiply_transposed_lanes(2, LANES, cases.observed.basis, right, vector);
+    linalg_lanes_multiply_transposed(2, LANES, cases.observed.basis, learned, difference);
+    linalg_lanes_multiply_transposed(2, LANES, cases.observed.basis, right, vector);
     for (int k = 0; k < 2 * LANES; k++) {
       excess += (1 + cases.observed.eigenvalue[k]) * pow(difference[k], 2) / (2 * LANES * TILES);
       signal += (1 + cases.observed.eigenvalue[k]) * pow(vector[k] - cases.mean[k], 2) / (2 * LANES * TILES);

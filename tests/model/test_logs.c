@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "core/core_tick.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/rng.h"
 #include "model/history/likelihoods.h"
 #include "model/logs/em_logs.h"

@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "mixture_golden.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 

@@ -1,7 +1,7 @@
 /* Expectation maximisation over samples, and the number of components by held-out likelihood. */
 #include "mixture_golden.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/em.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"

@@ -1,7 +1,7 @@
 /* Dense algebra on a grid of ranks against LAPACK on one rank, against Gram-Schmidt, and against its
  * definitions. Sizes are not multiples of the blocks. */
 #include "core/arena.h"
-#include "core/dense.h"
+#include "core/linalg/dense.h"
 #include "harness_mpi.h"
 #include "parallel/grid.h"
 #include "problem/rotation.h"

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/rng.h"
 #include "io/store.h"
 #include "problem/embedding/embedding_factorisation.h"

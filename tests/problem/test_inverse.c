@@ -1,6 +1,6 @@
 /* Linear inverse problems: the matrix has the requested singular values, and the history contains all of y;
  * the mixture on the sphere. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "harness.h"
 #include "problem/problem.h"
 #include "problem/problem_theta.h"

@@ -2,7 +2,7 @@
  * regret against its definition. */
 #include "harness.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "problem/problem.h"
 #include "study/keys.h"
 

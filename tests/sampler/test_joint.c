@@ -2,7 +2,7 @@
  * s_t and the rewards, computed here by conditioning one dense joint Gaussian of states and rewards on some
  * of them, and the draws are from the exact posterior for any number of stages. */
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/diffusion/joint_chain.h"
 
 #include "sampler_fixture.h"

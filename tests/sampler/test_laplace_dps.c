@@ -5,7 +5,7 @@
 
 #include "core/arena.h"
 #include "core/chunk.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/diffusion/laplace_dps.h"
 
 static const SamplerOps *diffts(void) { return sampler_find("diffts"); }
@@ -55,8 +55,8 @@ static void laplace_check_product(void) {
         evidence.precision[(i * D + j) * LANES + n] = sum;
       }
     }
-  linalg_eigen_lanes(D, LANES, evidence.precision, evidence.basis, evidence.eigenvalue);
-  linalg_multiply_transposed_lanes(D, LANES, evidence.basis, evidence.vector, evidence.rotated);
+  linalg_factor_eigen(D, LANES, evidence.precision, evidence.basis, evidence.eigenvalue);
+  linalg_lanes_multiply_transposed(D, LANES, evidence.basis, evidence.vector, evidence.rotated);
   for (size_t a = 0; a < 4; a++)
     for (size_t q = 0; q < 3; q++) {
       const double v = variances[a], alpha_bar = alpha_bars[q];

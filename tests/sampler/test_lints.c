@@ -2,7 +2,7 @@
  * here. */
 #include "catch_up_fixture.h"
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 enum { D = 3, RUNS = 4, EACH = 2, ARMS = RUNS / EACH, DRAWS = 2, ROUNDS = 9 };
 

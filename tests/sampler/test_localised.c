@@ -2,7 +2,7 @@
 #include "core/arena.h"
 #include "plane_fixture.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/reservoir.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
@@ -19,7 +19,7 @@ static void moments_at(const Denoiser *denoiser, int lanes, const double *precis
   const LaneEvidence at = {lanes, basis, eigenvalue, vector};
   void *scratch;
   CHECK_OK(denoiser->scratch(denoiser, &memory, &scratch));
-  linalg_eigen_lanes(denoiser->d, lanes, precision, basis, eigenvalue);
+  linalg_factor_eigen(denoiser->d, lanes, precision, basis, eigenvalue);
   denoiser->moments(denoiser, &at, mean, covariance, lane_fallbacks, scratch);
   for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(lane_fallbacks[n], 0);
 }

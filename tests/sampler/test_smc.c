@@ -4,7 +4,7 @@
 #include "catch_up_fixture.h"
 #include "core/arena.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 /* Appends row l of fixture_data with rewards that the likelihood admits, for runs first_run on. */
 static void append_row(History *history, const Likelihood *likelihood, uint32_t first_run, int rows, int l) {

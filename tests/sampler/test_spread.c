@@ -6,7 +6,7 @@
 
 #include "bernoulli_glm.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/check/spread.h"
 
 #include <fenv.h>

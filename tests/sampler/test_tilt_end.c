@@ -1,7 +1,7 @@
 /* The end of the flow: Hessians against differences of the densities; Theorem 2 with its consequences for
  * mixtures and for Ising models, in closed form. */
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "sampler/tilted/tilt_end.h"
 #include "sampler_fixture.h"

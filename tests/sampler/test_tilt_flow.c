@@ -1,7 +1,7 @@
 /* The flow of a quadratic tilt: against its differential equation, and against what Theorem 1 says of it, in
  * closed form, to 1e-12. */
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"
 

@@ -2,7 +2,7 @@
  * falls as particles are added; for rewards that are not Gaussian the weights correct the Laplace
  * approximation, which quadrature shows. */
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "glm_fixture.h"
 
 static const SamplerOps *twisted(void) { return sampler_find("twisted"); }

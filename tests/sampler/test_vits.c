@@ -1,8 +1,7 @@
 /* VITS-I, II and Hessian-free, and linear Thompson sampling, which they approximate: against closed forms in
  * the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
 #include "core/arena.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg_lanes.h"
 #include "sampler/gradient/vits_step.h"
 
 #include "catch_up_fixture.h"
@@ -256,16 +255,16 @@ static void check_move(int d, int lanes) {
     rng_normal(&rng, (int)matrix, *arrays[k]);
   }
   VitsGaussian q = {NULL, root, inverse};
-  matrix_lanes_gram(d, lanes, change, hessian);
-  matrix_lanes_gram(d, lanes, inverse, excess);
-  matrix_lanes_moment_bound(d, lanes, excess, bound);
+  linalg_lanes_gram(d, lanes, change, hessian);
+  linalg_lanes_gram(d, lanes, inverse, excess);
+  linalg_lanes_moment_bound(d, lanes, excess, bound);
   for (size_t k = 0; k < matrix; k++) excess[k] -= hessian[k];
   for (int n = 0; n < lanes; n++) work.h[n] = 0.1 + 0.01 * n;
   vits_step_excess(&work, lanes, hessian, q);
   for (size_t k = 0; k < matrix; k++) CHECK_NEAR(work.excess[k], excess[k], 1e-13 * d);
   for (int n = 0; n < lanes; n++) CHECK_NEAR(work.dot[n] / bound[n], 1, 1e-13);
-  matrix_lanes_product(d, lanes, hessian, root, image);
-  matrix_lanes_product(d, lanes, inverse, excess, change);
+  linalg_lanes_product(d, lanes, hessian, root, image);
+  linalg_lanes_product(d, lanes, inverse, excess, change);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++)
       for (int n = 0; n < lanes; n++)
@@ -302,20 +301,20 @@ static void check_inverse_follows(int d, int lanes) {
   CHECK_OK(arena_new(&memory, (void **)&scratch, 2 * matrix, sizeof(double)));
   for (int k = 0; k < 4; k++) CHECK_OK(arena_new(&memory, (void **)&at[k], matrix, sizeof(double)));
   rng_normal(&rng, (int)matrix, at[0]);
-  matrix_lanes_gram(d, lanes, at[0], at[3]); /* A, symmetric */
+  linalg_lanes_gram(d, lanes, at[0], at[3]); /* A, symmetric */
   memcpy(at[2], at[0], matrix * sizeof(double));
-  matrix_lanes_invert(d, lanes, at[2], at[1]);
+  linalg_lanes_invert(d, lanes, at[2], at[1]);
   VitsGaussian q = {NULL, at[0], at[1]};
   for (int step = 0; step < 10; step++) {
     double most[64], bound[64];
     vits_step_excess(&work, lanes, at[3], q);
-    matrix_lanes_fine_bound(d, lanes, at[3], most, scratch);
-    matrix_lanes_gram(d, lanes, q.inverse, at[2]);
-    matrix_lanes_fine_bound(d, lanes, at[2], bound, scratch);
+    linalg_lanes_fine_bound(d, lanes, at[3], most, scratch);
+    linalg_lanes_gram(d, lanes, q.inverse, at[2]);
+    linalg_lanes_fine_bound(d, lanes, at[2], bound, scratch);
     for (int n = 0; n < lanes; n++) work.h[n] = 0.5 / fmax(most[n], bound[n]);
     vits_step_move(&work, lanes, at[3], q);
   }
-  matrix_lanes_product(d, lanes, q.inverse, q.root, at[2]);
+  linalg_lanes_product(d, lanes, q.inverse, q.root, at[2]);
   for (size_t k = 0; k < matrix; k++) CHECK_NEAR(at[2][k], k / (size_t)lanes % (size_t)(d + 1) == 0, 1e-9);
   free_sampler(&vits);
 }

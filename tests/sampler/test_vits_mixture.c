@@ -1,7 +1,7 @@
 /* VITS with several Gaussians: weights against the exact posterior of a mixture prior, where the bound is
  * known, the start against the tempered prior in closed form, and streams. */
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/gradient/vits_mixture.h"
 
 #include "catch_up_fixture.h"

@@ -2,7 +2,7 @@
  * VITS-I and of Langevin where it is known exactly. */
 #include "harness.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/rng.h"
 #include "metric/metric_gaussian_kl.h"
 #include "problem/problem.h"

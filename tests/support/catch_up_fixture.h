@@ -4,6 +4,8 @@
 
 #include "sampler_fixture.h"
 
+#include "core/linalg/linalg.h"
+
 /* ---- data: n rounds for every run, the same for all runs when `shared` */
 
 typedef struct {

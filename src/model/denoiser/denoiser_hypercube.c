@@ -6,7 +6,7 @@
  * 2) by x_i f_i - M_ii / 2, and the field of each coordinate j that is still free by -M_ji x_i. The sums over
  * a branch follow from those over its two halves, as x_i is constant in each. The two take k and k^2
  * operations at each of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/special.h"
 #include "model/denoiser/denoiser.h"
 
@@ -126,7 +126,7 @@ static void hypercube_moments(const Denoiser *denoiser, const LaneEvidence *at, 
   const int d = tree->d = denoiser->d, lanes = tree->lanes = at->lanes;
   const size_t row = (size_t)lanes;
   (void)lane_fallbacks;
-  linalg_spectral_lanes(d, lanes, at->basis, at->eigenvalue, tree->precision);
+  linalg_factor_spectral(d, lanes, at->basis, at->eigenvalue, tree->precision);
   memset(tree->at[d], 0, row * sizeof *mean);
   memcpy(tree->at[d] + row, at->vector, (size_t)d * row * sizeof *mean);
   for (int n = 0; n < lanes; n++) tree->top[n] = -INFINITY;

@@ -1,6 +1,6 @@
 #include "model/denoiser/denoiser_localisation.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/simd.h"
 #include "model/denoiser/denoiser_chain.h"
 
@@ -56,7 +56,7 @@ void denoiser_localisation_moments(Localisation *self, int k, const LaneEvidence
     *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
     lane_fallbacks[i % lanes]++;
   }
-  linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
+  linalg_factor_eigen(d, lanes, self->covariance, self->axes, self->variance);
   for (int i = 0; i < d * lanes; i++) /* learned variances may be negative */
     self->variance[i] = self->variance[i] > 0 ? self->variance[i] : 0;
 }
@@ -74,7 +74,7 @@ static void denoiser_add_gaussian_draw(Localisation *self, double gain, double n
   const int d = self->denoiser->d, lanes = (int)rng->lanes;
   rng_lanes_normal(rng, d, self->normal);
   denoiser_colour_normals((size_t)d * (size_t)lanes, gain, noise, self->variance, self->normal);
-  linalg_multiply_lanes(d, lanes, self->axes, self->normal, self->moved);
+  linalg_lanes_multiply(d, lanes, self->axes, self->normal, self->moved);
   for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
 }
 

@@ -6,7 +6,7 @@
  * and D and C are the mean and covariance of the new mixture. They are summed by updates of weighted moments
  * (West 1979) relative to the largest weight so far, so that nothing cancels or overflows. */
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/denoiser/denoiser.h"
 #include "model/mixture/mixture_evidence.h"
 
@@ -104,19 +104,19 @@ static void mixture_moments_at(const Denoiser *denoiser, const LaneEvidence *evi
   const Component *at = scratch;
   const int d = denoiser->d, lanes = evidence->lanes;
   const size_t values = (size_t)d * (size_t)lanes;
-  linalg_spectral_lanes(d, lanes, evidence->basis, evidence->eigenvalue, at->precision);
+  linalg_factor_spectral(d, lanes, evidence->basis, evidence->eigenvalue, at->precision);
   memset(mean, 0, values * sizeof *mean);
   if (covariance) memset(covariance, 0, values * (size_t)d * sizeof *covariance);
   for (int c = 0; c < mixture->components; c++) {
     mixture_evidence_add(mixture, c, lanes, at->precision, evidence->vector, at->factor, at->mean);
-    linalg_cholesky_lanes(d, lanes, at->factor, lane_fallbacks);
-    linalg_forward_lanes(d, lanes, at->factor, at->mean);
+    linalg_factor_cholesky(d, lanes, at->factor, lane_fallbacks);
+    linalg_factor_forward(d, lanes, at->factor, at->mean);
     mixture_evidence_weigh(d, lanes, self->constant[c], at->factor, at->mean, at->log_weight);
-    linalg_backward_lanes(d, lanes, at->factor, at->mean);
+    linalg_factor_backward(d, lanes, at->factor, at->mean);
     join_component(c == 0, lanes, at);
     denoiser_add_mean(d * lanes, lanes, at->part, at->mean, mean);
     if (!covariance) continue;
-    linalg_inverse_lanes(d, lanes, at->factor, at->inverse);
+    linalg_factor_inverse(d, lanes, at->factor, at->inverse);
     denoiser_add_covariance(d, lanes, at, covariance);
   }
   if (covariance) denoiser_finish_covariance(d, lanes, at->total, covariance);

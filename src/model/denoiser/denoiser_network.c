@@ -1,8 +1,7 @@
 #include "model/denoiser/denoiser_network.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg.h"
 #include "core/real.h"
 #include "model/network/network_kernel.h"
 
@@ -76,18 +75,18 @@ static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, con
   int lane_fallbacks[LANES] = {
       0}; /* of the mixture's Cholesky factors; not reported, as their matrices are positive definite */
   for (size_t k = 0; k < count; k++) at->column[k] = 1 / (1 + eigenvalue[k]);
-  linalg_spectral_lanes(d, LANES, basis, at->column, at->shrunk);
+  linalg_factor_spectral(d, LANES, basis, at->column, at->shrunk);
   for (size_t k = 0; k < count; k++) at->column[k] = sqrt(at->column[k]);
-  if (whole) linalg_spectral_lanes(d, LANES, basis, at->column, at->root);
+  if (whole) linalg_factor_spectral(d, LANES, basis, at->column, at->root);
   for (size_t k = 0; k < count; k++) at->column[k] = 1 / at->column[k];
-  linalg_spectral_lanes(d, LANES, basis, at->column, at->inverse_root);
+  linalg_factor_spectral(d, LANES, basis, at->column, at->inverse_root);
   denoiser_log_shrinkage(count, self->most_precision, eigenvalue, at->column);
-  linalg_spectral_lanes(d, LANES, basis, at->column, at->matrix);
-  linalg_multiply_lanes(d, LANES, at->shrunk, evidence->vector, at->linear);
+  linalg_factor_spectral(d, LANES, basis, at->column, at->matrix);
+  linalg_lanes_multiply(d, LANES, at->shrunk, evidence->vector, at->linear);
   self->start->moments(self->start, evidence, at->mean, whole ? at->covariance : NULL, lane_fallbacks,
                        at->start);
   for (size_t k = 0; k < count; k++) at->column[k] = at->mean[k] - at->linear[k];
-  linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
+  linalg_lanes_multiply(d, LANES, at->inverse_root, at->column, at->v);
   denoiser_write_inputs(d, at->linear, x, x_row);
   x += (size_t)d * x_row;
   for (int i = 0; i < d; x += (size_t)(d - i) * x_row, i++)
@@ -134,16 +133,16 @@ static void denoiser_network_covariance(const DenoiserNetwork *self, const doubl
   const size_t count = (size_t)d * (size_t)d * LANES;
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
   denoiser_unpack_jacobian(d, at->jacobian, denoiser_input_count(d) - d, at->slope);
-  matrix_lanes_product(d, LANES, at->slope, at->inverse_root, at->other);
+  linalg_lanes_product(d, LANES, at->slope, at->inverse_root, at->other);
   memcpy(at->slope, at->covariance, count * sizeof *at->slope);
   lanes_add(count, -1, at->shrunk, at->slope);
-  matrix_lanes_product(d, LANES, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
+  linalg_lanes_product(d, LANES, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
   denoiser_unpack_jacobian(d, at->jacobian, 0, at->slope);
-  matrix_lanes_product(d, LANES, at->slope, at->shrunk, at->other);
+  linalg_lanes_product(d, LANES, at->slope, at->shrunk, at->other);
   lanes_add(count, 1, at->matrix, at->other);
   denoiser_apply_share(d * d, share, at->other);
-  matrix_lanes_product(d, LANES, at->root, at->other, at->slope);
-  matrix_lanes_symmetrise(d, LANES, at->slope);
+  linalg_lanes_product(d, LANES, at->root, at->other, at->slope);
+  linalg_lanes_symmetrise(d, LANES, at->slope);
   lanes_add(count, 1, at->covariance, at->slope);
 }
 
@@ -185,7 +184,7 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, const Lan
     network_forward(&self->shape, self->parameters, LANES, at->x, at->y, at->network);
   for (int k = 0; k < d * LANES; k++) at->v[k] = (double)at->y[k];
   denoiser_apply_share(d, share, at->v);
-  linalg_multiply_lanes(d, LANES, at->root, at->v, at->column);
+  linalg_lanes_multiply(d, LANES, at->root, at->v, at->column);
   lanes_add((size_t)d * LANES, 1, at->column, at->mean);
   lanes_copy(d, lanes, at->mean, LANES, mean, lanes);
   lanes_copy(d * d, lanes, slope ? at->slope : at->covariance, LANES, covariance, lanes);

@@ -1,6 +1,6 @@
 #include "model/denoiser/denoiser_normaliser.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/mixture/mixture_evidence.h"
 
@@ -27,13 +27,13 @@ Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Norma
   double *basis = out->path.basis, *eigenvalue = out->path.eigenvalue;
   denoiser_evidence_clear(d, 1, &out->path);
   denoiser->moments(denoiser, &out->path, out->mean, out->covariance, out->lane_fallbacks, out->scratch);
-  linalg_eigen_lanes(d, 1, out->covariance, basis, eigenvalue);
+  linalg_factor_eigen(d, 1, out->covariance, basis, eigenvalue);
   for (int i = 0; i < d; i++) {
     eigenvalue[i] = 1 / fmax(eigenvalue[i], 1e-9);
     out->prior_log_norm += 0.5 * log(eigenvalue[i]);
   }
-  linalg_spectral_lanes(d, 1, basis, eigenvalue, out->prior_precision);
-  linalg_multiply_lanes(d, 1, out->prior_precision, out->mean, out->prior_vector);
+  linalg_factor_spectral(d, 1, basis, eigenvalue, out->prior_precision);
+  linalg_lanes_multiply(d, 1, out->prior_precision, out->mean, out->prior_vector);
   for (int i = 0; i < d; i++) out->prior_log_norm -= 0.5 * out->mean[i] * out->prior_vector[i];
   return STATUS_OK;
 }
@@ -58,11 +58,11 @@ static double denoiser_evaluate_path(Normaliser *self, const LaneEvidence *one, 
   path->lanes = NODES;
   self->denoiser->moments(self->denoiser, path, self->mean, self->covariance, self->lane_fallbacks,
                           self->scratch);
-  linalg_cholesky_lanes(d, NODES, self->factor, NULL);
-  linalg_forward_lanes(d, NODES, self->factor, self->centre);
+  linalg_factor_cholesky(d, NODES, self->factor, NULL);
+  linalg_factor_forward(d, NODES, self->factor, self->centre);
   mixture_evidence_weigh(d, NODES, self->prior_log_norm, self->factor, self->centre, log_normaliser);
-  linalg_backward_lanes(d, NODES, self->factor, self->centre);
-  linalg_inverse_lanes(d, NODES, self->factor, self->inverse);
+  linalg_factor_backward(d, NODES, self->factor, self->centre);
+  linalg_factor_inverse(d, NODES, self->factor, self->inverse);
   return log_normaliser[NODES - 1];
 }
 
@@ -108,7 +108,7 @@ double denoiser_normaliser_find(Normaliser *self, const LaneEvidence *one, doubl
   const double first = FIRST_PRECISION / largest, step = -log(first) / NODES;
   for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
   memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
-  linalg_spectral_lanes(d, 1, one->basis, one->eigenvalue, self->precision);
+  linalg_factor_spectral(d, 1, one->basis, one->eigenvalue, self->precision);
   const double gaussian = denoiser_evaluate_path(self, one, u);
   for (int n = 0; n < NODES; n++) {
     f[n + 1] = u[n] * denoiser_path_slope(self, one->vector, n);

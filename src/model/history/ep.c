@@ -1,7 +1,7 @@
 #include "model/history/ep.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
 #include "model/mixture/mixture_evidence.h"
 
@@ -323,11 +323,11 @@ static void history_site_posterior(Ep *ep, int lanes, PriorLanes prior, Evidence
   lanes_sum(entries * (size_t)d, prior.precision, evidence.precision, ep->factor);
   lanes_sum(entries, prior.vector, evidence.vector, ep->mean);
   memset(ep->jitters, 0, (size_t)lanes * sizeof *ep->jitters);
-  linalg_cholesky_lanes(d, lanes, ep->factor, ep->jitters);
-  linalg_forward_lanes(d, lanes, ep->factor, ep->mean);
+  linalg_factor_cholesky(d, lanes, ep->factor, ep->jitters);
+  linalg_factor_forward(d, lanes, ep->factor, ep->mean);
   mixture_evidence_weigh(d, lanes, 0, ep->factor, ep->mean, ep->volume);
-  linalg_backward_lanes(d, lanes, ep->factor, ep->mean);
-  linalg_inverse_lanes(d, lanes, ep->factor, ep->covariance);
+  linalg_factor_backward(d, lanes, ep->factor, ep->mean);
+  linalg_factor_inverse(d, lanes, ep->factor, ep->covariance);
 }
 
 /* Returns the logarithm of the factor by which the sites of a lane grow in z, where u = phi' (shift + scale
@@ -436,7 +436,7 @@ static void history_compare_curvature(Ep *ep, int lanes, double share, const dou
   lanes_add(entries, -share, prior_precision, ep->covariance);
   lanes_add(entries, -share, precision, ep->covariance);
   memset(ep->jitters, 0, (size_t)lanes * sizeof *ep->jitters);
-  linalg_cholesky_lanes(ep->d, lanes, ep->covariance, ep->jitters);
+  linalg_factor_cholesky(ep->d, lanes, ep->covariance, ep->jitters);
   for (int n = 0; n < lanes; n++)
     if (ep->widest[n] > 1 && ep->jitters[n] > 0) doubt[n] = level;
 }

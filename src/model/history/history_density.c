@@ -1,6 +1,6 @@
 #include "model/history/history_density.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/real.h"
 #include "model/history/history_passes.h"
 
@@ -52,8 +52,8 @@ static void history_density_find_centres(HistoryDensity *self, int64_t *fallback
     for (int i = 0; i < d; i++)
       self->root[i * (d + 1) * m + r] += RIDGE * trace + DBL_MIN; /* even of zeros */
   }
-  linalg_cholesky_lanes(d, m, self->root, self->jitters);
-  linalg_solve_lanes(d, m, self->root, self->centre);
+  linalg_factor_cholesky(d, m, self->root, self->jitters);
+  linalg_factor_solve(d, m, self->root, self->centre);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++)
       for (int r = 0; r < m; r++)

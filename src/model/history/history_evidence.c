@@ -1,7 +1,6 @@
 /* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_internal.h"
 #include "model/mixture/mixture_evidence.h"
 
@@ -266,11 +265,11 @@ const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
 void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool transpose, const double *x,
                           double *y) {
   if (basis->shared)
-    linalg_multiply_shared(d, lanes, transpose, basis->u, x, y);
+    linalg_lanes_multiply_shared(d, lanes, transpose, basis->u, x, y);
   else if (transpose)
-    linalg_multiply_transposed_lanes(d, lanes, basis->u, x, y);
+    linalg_lanes_multiply_transposed(d, lanes, basis->u, x, y);
   else
-    linalg_multiply_lanes(d, lanes, basis->u, x, y);
+    linalg_lanes_multiply(d, lanes, basis->u, x, y);
 }
 
 bool evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
@@ -282,13 +281,13 @@ bool evidence_decompose(const HistoryView *view, const double *root, double *mat
   if (!history_is_quadratic(view->history)) return false;
   history_evidence(&each, matrix, column);
   if (root) {
-    matrix_lanes_congruence(d, runs, true, root, matrix, basis->u);
-    linalg_multiply_shared(d, runs, true, root, column, b);
+    linalg_lanes_congruence(d, runs, true, root, matrix, basis->u);
+    linalg_lanes_multiply_shared(d, runs, true, root, column, b);
     memcpy(column, b, (size_t)(d * runs) * sizeof *b);
   }
-  linalg_eigen_lanes(d, runs, matrix, basis->u, q);
+  linalg_factor_eigen(d, runs, matrix, basis->u, q);
   for (int k = 0; k < d * runs; k++) q[k] = fmax(q[k], 0); /* rounding */
-  linalg_multiply_transposed_lanes(d, runs, basis->u, column, b);
+  linalg_lanes_multiply_transposed(d, runs, basis->u, column, b);
   history_repeat_runs(view, first_run, runs, d, q, matrix);
   history_repeat_runs(view, first_run, runs, d, b, matrix);
   basis->shared = runs == 1;

@@ -7,7 +7,7 @@
  * the last `keep` rows, and fewer than 2 keep, stay as they are: as soon as there are 2 keep rows, the older
  * half is replaced by Gaussians found from all of them together with what was forgotten before. */
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/history/ep.h"
 #include "model/history/history_internal.h"
 #include "model/history/history_passes.h"
@@ -127,7 +127,7 @@ static void history_leave_rest(Filtered *self, const HistoryView *view, int row,
   double *vector = self->belief + square;
   rows.history = &rest;
   history_derivatives(&rows, self->mode, NULL, vector, self->belief);
-  linalg_multiply_lanes(d, lanes, self->belief, self->mode, self->image);
+  linalg_lanes_multiply(d, lanes, self->belief, self->mode, self->image);
   lanes_add(entries, 1, self->image, vector);
   lanes_add(square + entries, -1, self->belief, self->at_mode);
   history_log_likelihood(&rows, self->mode, self->log_evidence, NULL);
@@ -145,7 +145,8 @@ static void history_replace_failed(Filtered *self, const HistoryView *view) {
   if (!any) return;
   history_log_likelihood(view, self->mode, log_scale, NULL);
   if (self->keep > 0) history_leave_rest(self, view, self->capacity - self->keep, log_scale);
-  linalg_add_quadratic_lanes(d, lanes, -1, self->at_mode, vector, self->mode, self->image, log_scale);
+  linalg_lanes_add_quadratic(d, lanes, -1, (LanesQuadratic){.matrix = self->at_mode, .vector = vector},
+                             self->mode, self->image, log_scale);
   for (int n = 0; n < lanes; n++) {
     if (!self->failed[n]) continue;
     self->fallbacks[view->first + n] += self->ep.moving[n] == 0; /* else counted already */
@@ -185,9 +186,9 @@ static void history_forget_rows(const History *history, const HistoryView *view,
 SIMD_CLONES
 static void history_find_marginals(int d, int lanes, double *precision, double *restrict mean,
                                    double *restrict phi, double *restrict variance, int *jitters) {
-  linalg_cholesky_lanes(d, lanes, precision, jitters);
-  linalg_forward_lanes(d, lanes, precision, mean);
-  linalg_forward_lanes(d, lanes, precision, phi);
+  linalg_factor_cholesky(d, lanes, precision, jitters);
+  linalg_factor_forward(d, lanes, precision, mean);
+  linalg_factor_forward(d, lanes, precision, phi);
   for (int n = 0; n < lanes; n++) {
     mean[n] *= phi[n];
     variance[n] = phi[n] * phi[n];

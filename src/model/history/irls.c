@@ -1,7 +1,7 @@
 #include "model/history/irls.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void history_mode_factorise(Irls *irls, int lanes, const double *prior_pr
                                    const double *precision) {
   lanes_sum((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
   memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
-  linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
+  linalg_factor_cholesky(irls->d, lanes, irls->factor, irls->jitters);
 }
 
 /* Adds the prior's h - P z, which makes `gradient` that of the log posterior. */
@@ -76,7 +76,7 @@ static void history_mode_newton_step(const Problem *p, const double *z) {
   history_mode_gradient(p, z, irls->settled);
   history_mode_factorise(irls, lanes, p->prior.precision, p->precision);
   memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *z);
-  linalg_solve_lanes(d, lanes, irls->factor, irls->step);
+  linalg_factor_solve(d, lanes, irls->factor, irls->step);
   history_mode_products(d, lanes, irls->gradient, irls->step, irls->decrement);
   if (concordance > 0) history_reach(view, irls->step, IRLS_FULL_STEP / concordance, irls->reach);
   for (int n = 0; n < lanes; n++) irls->reach[n] = concordance > 0 ? concordance * irls->reach[n] : 0;
@@ -146,7 +146,7 @@ void irls_solve(Irls *irls, const HistoryView *view, PriorLanes prior, EvidenceL
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
   lanes_sum((size_t)d * (size_t)lanes, prior.vector, vector, mode);
   history_mode_factorise(irls, lanes, prior.precision, precision);
-  linalg_solve_lanes(d, lanes, irls->factor, mode);
+  linalg_factor_solve(d, lanes, irls->factor, mode);
   history_mode_newton_step(&problem, mode);
   int moving = history_mode_settle(irls, lanes);
   for (int pass = 1; pass < IRLS_PASSES && moving > 0; pass++) {

@@ -1,6 +1,6 @@
 #include "model/history/network_rows.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/simd.h"
 #include "model/history/history_internal.h"
 #include "model/network/network_kernel.h"

@@ -1,7 +1,7 @@
 #include "model/logs/em_logs.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/history/ep.h"
 #include "model/history/irls.h"
 #include "model/logs/logs_points.h"
@@ -149,13 +149,13 @@ static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, 
     for (int n = 0; n < N; n++) at->few[c * N + n] = !at->points.enough[n];
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
-  linalg_cholesky_lanes(d, N, at->factor, at->jitters);
-  linalg_forward_lanes(d, N, at->factor, at->mean);
+  linalg_factor_cholesky(d, N, at->factor, at->jitters);
+  linalg_factor_forward(d, N, at->factor, at->mean);
   mixture_evidence_weigh(d, N, constant, at->factor, at->mean, log_weight);
   for (int n = 0; n < N && rows; n++) log_weight[n] = log_mass[n] + weight;
   if (!feature) return;
-  linalg_backward_lanes(d, N, at->factor, at->mean);
-  linalg_inverse_lanes(d, N, at->factor, at->inverse);
+  linalg_factor_backward(d, N, at->factor, at->mean);
+  linalg_factor_inverse(d, N, at->factor, at->inverse);
   if (rows) logs_points_moments(&at->points, at->mean, at->inverse);
   em_logs_fill_features(d, at->mean, at->inverse, feature);
 }
@@ -292,10 +292,10 @@ static void em_logs_draw_chunk(const EmLogs *self, const Mixture *mixture, int f
   if (logs_has_rows(self->logs)) em_logs_approximate_tasks(self, first, log_volume, ignored);
   for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
   for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
-  linalg_cholesky_lanes(d, N, at->factor, at->jitters);
-  linalg_forward_lanes(d, N, at->factor, at->mean);
+  linalg_factor_cholesky(d, N, at->factor, at->jitters);
+  linalg_factor_forward(d, N, at->factor, at->mean);
   for (int i = 0; i < d * N; i++) z[i] += at->mean[i];
-  linalg_backward_lanes(d, N, at->factor, z);
+  linalg_factor_backward(d, N, at->factor, z);
   for (int n = 0; n < N && uniform && logs_has_rows(self->logs); n++)
     logs_points_pick(&at->points, n, uniform[n], z);
 }

@@ -1,6 +1,6 @@
 #include "model/logs/logs_identified.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 #include <math.h>
 #include <string.h>

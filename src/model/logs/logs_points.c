@@ -1,7 +1,7 @@
 #include "model/logs/logs_points.h"
 
 #include "core/lanes.h"
-#include "core/linalg_lanes.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
 
 #include <math.h>
@@ -86,8 +86,8 @@ static void points_find_coordinates(LogsPoints *self, const double *root, const 
                                     const double *vector) {
   const int d = self->d, N = self->lanes;
   for (int n = 0; n < N; n++) points_whiten_lane(self, n, root, precision, vector);
-  linalg_eigen_lanes(d, N, self->matrix, self->basis, self->precision);
-  linalg_multiply_transposed_lanes(d, N, self->basis, self->vector, self->turned);
+  linalg_factor_eigen(d, N, self->matrix, self->basis, self->precision);
+  linalg_lanes_multiply_transposed(d, N, self->basis, self->vector, self->turned);
   for (int n = 0; n < N; n++) points_map_lane(self, n, root);
   for (int i = 0; i < d * N; i++) {
     const bool touched = self->precision[i] > UNTOUCHED;

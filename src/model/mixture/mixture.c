@@ -2,7 +2,7 @@
 #include "model/mixture/mixture.h"
 
 #include "core/chunk.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/real.h"
 
 Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
@@ -31,7 +31,7 @@ Status mixture_prepare(Mixture *mixture) {
                         "the covariance of component %d of the mixture is not positive definite", c);
     linalg_inverse(d, cholesky, precision);
     mixture->log_norm[c] = log(weight) - 0.5 * (linalg_log_determinant(d, cholesky) + d * log(2 * M_PI));
-    linalg_multiply_lanes(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
+    linalg_lanes_multiply(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
                           mixture->information + (size_t)c * (size_t)d);
   }
   return STATUS_OK;

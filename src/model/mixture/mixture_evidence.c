@@ -1,7 +1,7 @@
 #include "model/mixture/mixture_evidence.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/real.h"
 
 #include <float.h>

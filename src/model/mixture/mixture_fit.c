@@ -2,7 +2,7 @@
  * by the likelihood of held-out samples, in the coordinates of mixture_frame.h. */
 #include "model/mixture/mixture_fit.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/em.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_frame.h"

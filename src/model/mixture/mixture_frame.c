@@ -1,6 +1,6 @@
 #include "model/mixture/mixture_frame.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/quantile.h"
 
 #include <float.h>
@@ -137,7 +137,7 @@ static Status mixture_frame_is_plain(const MixtureFrame *frame, const double *th
   linalg_moments(frame->d, frame->n, theta, mean, correlation);
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j < d; j++) correlation[i * d + j] /= frame->scale[i] * frame->scale[j];
-  *out = linalg_factor(frame->d, correlation);
+  *out = linalg_try_cholesky(frame->d, correlation);
   for (size_t i = 0; i < d && *out; i++)
     *out = correlation[i * (d + 1)] * correlation[i * (d + 1)] > REMAINDER;
   return STATUS_OK;
@@ -284,10 +284,10 @@ static double mixture_frame_remainder(int d, const double *covariance, int i, in
     for (int l = 0; l < k; l++)
       gram[j * k + l] = covariance[basis[j] * d + basis[l]] / scale / sqrt(covariance[basis[l] * (d + 1)]);
   }
-  linalg_cholesky_lanes(k, 1, gram, NULL);
-  linalg_forward_lanes(k, 1, gram, factor);
+  linalg_factor_cholesky(k, 1, gram, NULL);
+  linalg_factor_forward(k, 1, gram, factor);
   for (int j = 0; j < k; j++) rest -= factor[j] * factor[j];
-  linalg_backward_lanes(k, 1, gram, factor);
+  linalg_factor_backward(k, 1, gram, factor);
   for (int j = 0; j < k; j++) factor[j] /= sqrt(covariance[basis[j] * (d + 1)]);
   return rest;
 }

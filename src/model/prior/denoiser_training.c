@@ -1,7 +1,7 @@
 #include "model/prior/denoiser_training.h"
 
 #include "core/core_tick.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/special.h"
 #include "model/network/network_kernel.h"
 
@@ -98,7 +98,7 @@ void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, b
   }
   training_case_observe(d, at->basis, at->eigenvalue, z, cases->normal, cases->mean, cases->error);
   for (size_t k = 0; k < vector; k++) sum[k] = (1 + at->eigenvalue[k]) * cases->mean[k];
-  linalg_multiply_lanes(d, LANES, at->basis, sum, at->vector); /* b = U (1 + q) U' m */
+  linalg_lanes_multiply(d, LANES, at->basis, sum, at->vector); /* b = U (1 + q) U' m */
 }
 
 /* ---- training */
@@ -131,7 +131,7 @@ static void denoiser_training_draw_batch(Training *self, int step) {
   Rng rng = denoiser_training_stream(self->fit, step);
   for (int lane = 0; lane < self->batch; lane += LANES) {
     denoiser_cases_draw(cases, self->samples, false, &rng);
-    linalg_multiply_lanes(d, LANES, cases->observed.basis, cases->error, self->error);
+    linalg_lanes_multiply(d, LANES, cases->observed.basis, cases->error, self->error);
     denoiser_network_inputs(self->network, &cases->observed, self->x + lane, row, self->start, self->inputs);
     for (int i = 0; i < d; i++)
       for (int n = 0; n < LANES; n++)
@@ -244,7 +244,7 @@ Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const
     const LaneEvidence *at = &check.cases.observed;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
     denoiser->moments(denoiser, at, check.mean, check.covariance, check.lane_fallbacks, work);
-    linalg_multiply_transposed_lanes(check.d, LANES, at->basis, check.mean, check.column);
+    linalg_lanes_multiply_transposed(check.d, LANES, at->basis, check.mean, check.column);
     for (int n = 0; n < LANES; n++) training_check_add_case(&check, n, out);
   }
   return STATUS_OK;
@@ -273,9 +273,9 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
     const LaneEvidence *at = &cases->observed;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
     start->moments(start, at, check.mean, NULL, check.lane_fallbacks, start_work);
-    linalg_multiply_transposed_lanes(d, LANES, at->basis, check.mean, mixture);
+    linalg_lanes_multiply_transposed(d, LANES, at->basis, check.mean, mixture);
     denoiser_network_moments(network, false, at, check.mean, check.covariance, check.lane_fallbacks, work);
-    linalg_multiply_transposed_lanes(d, LANES, at->basis, check.mean, check.column);
+    linalg_lanes_multiply_transposed(d, LANES, at->basis, check.mean, check.column);
     for (int n = 0; n < LANES; n++) {
       const int bin = denoiser_training_bin(cases, n);
       double *own = agreement + bin * held_out + cases->sample[n] - samples->training;

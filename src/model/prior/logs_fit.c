@@ -1,6 +1,6 @@
 #include "model/prior/logs_fit.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/logs/logs_identified.h"
 #include "model/logs/logs_points.h"
 #include "model/mixture/mixture_fit.h"
@@ -37,8 +37,8 @@ static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
     memcpy(factor, gram, d * d * sizeof *factor);
     for (size_t i = 0; i < d; i++) factor[i * (d + 1)] += 1e-9 * trace; /* matters only if X'X is singular */
     memcpy(frame->shift, moment, d * sizeof *moment);
-    linalg_cholesky_lanes(logs->d, 1, factor, NULL);
-    linalg_solve_lanes(logs->d, 1, factor, frame->shift);
+    linalg_factor_cholesky(logs->d, 1, factor, NULL);
+    linalg_factor_solve(logs->d, 1, factor, frame->shift);
     for (size_t i = 0; i < d; i++) explained += frame->shift[i] * moment[i];
     residual = fmax(square - explained, 1e-12 * square) / count;
   }

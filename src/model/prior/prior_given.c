@@ -1,6 +1,6 @@
 /* Priors whose model is a function of the caller's. Nothing is fitted or stored, and theta is used as it is,
  * so it should be on the scale of 1. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/prior/prior.h"
 
@@ -38,7 +38,7 @@ static void prior_given_moments(const Denoiser *denoiser, const LaneEvidence *ev
   const Given *self = denoiser->state;
   const GivenScratch *at = scratch;
   const int d = denoiser->d, n = evidence->lanes;
-  linalg_spectral_lanes(d, n, evidence->basis, evidence->eigenvalue, at->lane_precision);
+  linalg_factor_spectral(d, n, evidence->basis, evidence->eigenvalue, at->lane_precision);
   io_dataset_transpose(d * d, n, at->lane_precision, at->precision);
   io_dataset_transpose(d, n, evidence->vector, at->b);
   const bool done = self->function(self->context, n, d, at->b, at->precision, at->mean, at->covariance) == 0;

@@ -5,7 +5,7 @@
  * stage. The expected noise is eps = (s_t - sqrt(abar_t) E[s_0 | s_t]) / sqrt(1 - abar_t) = -sqrt(1 - abar_t)
  * score_t(s_t) (Tweedie's formula), and its Jacobian -sqrt(1 - abar_t) times the Hessian, which is
  * symmetric. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/families.h"

@@ -1,7 +1,7 @@
 #include "parallel/priors/auto_tasks.h"
 
 #include "core/clock.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "metric/metrics.h"
 #include "sampler/sampler.h"
 

@@ -1,6 +1,6 @@
 #include "problem/embedding/embedding_factorisation.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/rng.h"
 
 #include <math.h>
@@ -56,8 +56,8 @@ void embedding_factorisation_update(const SparseRows *sparse, const Factorisatio
         for (size_t j = 0; j <= i; j++) a[i * d + j] += x[i] * x[j];
       }
     }
-    linalg_cholesky_lanes(setup->d, 1, a, NULL);
-    linalg_solve_lanes(setup->d, 1, a, w);
+    linalg_factor_cholesky(setup->d, 1, a, NULL);
+    linalg_factor_solve(setup->d, 1, a, w);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "problem/embedding/embedding_linear_fit.h"
 
 #include "core/arena.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/rng.h"
 
 #include <string.h>
@@ -87,7 +87,7 @@ Status embedding_linear_fit_sample(const LabelledRows *rows, double ridge, uint6
       }
     }
   }
-  linalg_cholesky_lanes(rows->d, n, a, NULL);
-  linalg_solve_lanes(rows->d, n, a, theta);
+  linalg_factor_cholesky(rows->d, n, a, NULL);
+  linalg_factor_solve(rows->d, n, a, theta);
   return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 #include "sampler/check/alarm.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/prior/prior.h"
 #include "sampler/mixture/mixture_posterior.h"
 

@@ -1,7 +1,7 @@
 #include "sampler/check/draws_check.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/check/spread.h"
 #include "sampler/mixture/mixture_posterior.h"
 
@@ -56,7 +56,7 @@ Status draws_check_create(Arena *memory, const Sampler *sampler, const History *
 static void whiten_draws(const DrawsCheck *self, int runs, double *x) {
   const int d = self->sampler->d;
   for (int i = 0; i < d * runs; i++) x[i] -= self->mean[i];
-  linalg_forward_lanes(d, runs, self->factor, x);
+  linalg_factor_forward(d, runs, self->factor, x);
 }
 
 /* Sets e[d, B] <- L^-1 (theta - m) of draw k of each run, of theta[d, B M]. */
@@ -109,7 +109,7 @@ void draws_check_add(DrawsCheck *self, const History *history, int draws, const 
   memset(self->fallbacks, 0, (size_t)runs * sizeof *self->fallbacks);
   mixture_posterior_moments(self->posterior, &tempered, 0, self->sampler->setup.prior->mixture->components,
                             self->mean, self->factor, self->fallbacks);
-  linalg_cholesky_lanes(d, runs, self->factor, self->jitters);
+  linalg_factor_cholesky(d, runs, self->factor, self->jitters);
   lanes_repeat(d, runs, self->start, self->from);
   whiten_draws(self, runs, self->from);
   for (int b = 0; b < runs; b++) {

@@ -1,6 +1,6 @@
 #include "sampler/check/spread.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/check/strays.h"
 #include "sampler/mixture/mixture_posterior.h"

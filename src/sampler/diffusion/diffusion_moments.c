@@ -1,7 +1,7 @@
 #include "sampler/diffusion/diffusion_moments.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/real.h"
 #include "sampler/mixture/moments.h"
 
@@ -98,7 +98,7 @@ void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const d
     return;
   }
   diffusion_moments_covariance(self, t, lanes, s, mean, matrix, column);
-  linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
+  linalg_factor_eigen(d, lanes, matrix, basis, deviation);
   denoised_clamp_deviations((size_t)d * (size_t)lanes, deviation);
 }
 

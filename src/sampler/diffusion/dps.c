@@ -14,7 +14,7 @@
 
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "model/history/history_passes.h"
@@ -48,8 +48,9 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
     for (int i = 0; i < n; i++) gradient[i] = -gradient[i];
   } else {
     memcpy(residual, evidence->constant, (size_t)lanes * sizeof *residual);
-    linalg_add_quadratic_lanes(evidence->d, lanes, -2, evidence->precision, evidence->vector, denoised,
-                               gradient, residual);
+    linalg_lanes_add_quadratic(evidence->d, lanes, -2,
+                               (LanesQuadratic){.matrix = evidence->precision, .vector = evidence->vector},
+                               denoised, gradient, residual);
     lanes_add((size_t)n, -1, evidence->vector, gradient);
   }
   for (int i = 0; i < lanes; i++) residual[i] *= factor;

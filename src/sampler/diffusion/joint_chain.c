@@ -1,7 +1,8 @@
 #define REAL_WIDTH SIMD_DOUBLES
 #include "sampler/diffusion/joint_chain.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_real.h"
 #include "core/real.h"
 #include "model/history/history_passes.h"
 #include "sampler/cost.h"
@@ -73,7 +74,7 @@ void joint_chain_copy_lanes(JointChain *self, const int *from) {
 
 /* ---- given the history: Lambda, b; then W, u */
 
-/* Counts the pivots that real_cholesky jittered among the fallbacks. */
+/* Counts the pivots that linalg_real_cholesky jittered among the fallbacks. */
 static void joint_chain_count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   for (int n = 0; n < view->lanes; n++)
@@ -89,8 +90,8 @@ static void joint_chain_find_evidence(JointChain *self, int64_t *fallbacks) {
   memset(self->precision, 0, (size_t)self->d * vector * sizeof *self->precision);
   memset(self->vector, 0, vector * sizeof *self->vector);
   for (size_t k = 0; k < vector; k++) self->column[k] = 1 / (self->deviation[k] * self->deviation[k]);
-  linalg_spectral_lanes(self->d, view->lanes, self->basis, self->column, self->prior_precision);
-  linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
+  linalg_factor_spectral(self->d, view->lanes, self->basis, self->column, self->prior_precision);
+  linalg_lanes_multiply(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
   const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
   const EvidenceLanes evidence = {.precision = self->precision, .vector = self->vector};
   irls_solve(&self->irls, view, prior, evidence, self->column, fallbacks);
@@ -107,22 +108,22 @@ INLINE void condition_vectors(JointChain *self, const int d, Real *scratch) {
     real_load(at, d * d, self->precision, precision);
     real_load(at, d, self->denoised, denoised);
     real_load(at, d, self->vector, u);
-    real_multiply(d, precision, denoised, image);
+    linalg_real_multiply(d, precision, denoised, image);
     for (int i = 0; i < d; i++) u[i] -= image[i];
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) root[i * d + j] *= r[j];
-    real_multiply_transposed(d, root, u, error);
+    linalg_real_multiply_transposed(d, root, u, error);
     for (int j = 0; j < d; j++) {
       for (int i = 0; i < d; i++) denoised[i] = root[i * d + j];
-      real_multiply(d, precision, denoised, image);
-      real_multiply_transposed(d, root, image, denoised);
+      linalg_real_multiply(d, precision, denoised, image);
+      linalg_real_multiply_transposed(d, root, image, denoised);
       denoised[j] += 1;
       for (int i = 0; i < d; i++) m[i * d + j] = denoised[i];
     }
-    real_cholesky(d, m, inverse, &jitters);
-    real_invert_triangle(d, m, inverse);
-    real_lower(d, m, error, image);
-    real_lower_transposed(d, m, image, u);
+    linalg_real_cholesky(d, m, inverse, &jitters);
+    linalg_real_invert_triangle(d, m, inverse);
+    linalg_real_lower(d, m, error, image);
+    linalg_real_lower_transposed(d, m, image, u);
     real_store(at, d * d, m, self->factor);
     real_store(at, d, u, self->shift);
     real_store(at, 1, &jitters, self->jitters);
@@ -159,7 +160,9 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
     return;
   }
   memset(out, 0, (size_t)view->lanes * sizeof *out);
-  linalg_add_quadratic_lanes(self->d, view->lanes, 1, self->precision, self->vector, s, self->matrix, out);
+  linalg_lanes_add_quadratic(self->d, view->lanes, 1,
+                             (LanesQuadratic){.matrix = self->precision, .vector = self->vector}, s,
+                             self->matrix, out);
 }
 
 /* Computes the log likelihood at the mode m = s0_hat + R u, minus 1/2 |u|^2 + 1/2 log det M. */
@@ -174,7 +177,7 @@ void joint_chain_marginal(JointChain *self) {
     real_load(at, d, self->denoised, denoised);
     real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) u[i] *= r[i];
-    real_multiply(d, matrix, u, moved);
+    linalg_real_multiply(d, matrix, u, moved);
     for (int i = 0; i < d; i++) denoised[i] += moved[i];
     real_store(at, d, denoised, mode);
   }
@@ -185,7 +188,7 @@ void joint_chain_marginal(JointChain *self) {
     real_load(at, d * d, self->factor, matrix);
     real_load(at, d, self->shift, u);
     for (int i = 0; i < d; i++) sum -= 0.5 * u[i] * u[i];
-    real_add_log(d, 1, d + 1, matrix, &sum);
+    linalg_real_add_log(d, 1, d + 1, matrix, &sum);
     real_store(at, 1, &sum, self->log_marginal);
   }
 }
@@ -217,7 +220,7 @@ static void add_log_ratio(JointChain *self, const double *diagonal, double *log_
   for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
     real_load(at, self->d, diagonal, x);
     real_load(at, 1, log_ratio, &ratio);
-    real_add_log(self->d, 1, 1, x, &ratio);
+    linalg_real_add_log(self->d, 1, 1, x, &ratio);
     real_store(at, 1, &ratio, log_ratio);
   }
 }
@@ -250,9 +253,9 @@ INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, co
         sum *= share[i] * share[j];
         k[i * d + j] = i == j ? k[i * d + j] + sum : sum;
       }
-    real_cholesky(d, k, inverse, &jitters);
+    linalg_real_cholesky(d, k, inverse, &jitters);
     real_load(at, d, z, from);
-    real_lower(d, k, from, y);
+    linalg_real_lower(d, k, from, y);
     real_load(at, d, self->shift, s);
     for (int i = 0; i < d; i++) y[i] += share[i] * s[i];
     if (log_ratio) {
@@ -263,7 +266,7 @@ INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, co
     }
     for (int i = 0; i < d; i++) y[i] *= g[i];
     real_load(at, d * d, self->basis, q);
-    real_multiply(d, q, y, share);
+    linalg_real_multiply(d, q, y, share);
     real_load(at, d, self->s, s);
     real_load(at, d, self->denoised, from);
     for (int i = 0; i < d; i++)

@@ -11,8 +11,8 @@
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/chunk.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_real.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
 #include "sampler/sampler.h"
@@ -70,10 +70,10 @@ INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, con
     real_load(at, d, evidence->eigenvalue, l);
     real_load(at, d, evidence->rotated, c);
     real_load(at, d, mu, draw);
-    real_multiply_transposed(d, q, draw, u);
+    linalg_real_multiply_transposed(d, q, draw, u);
     real_load(at, d, z, draw);
     product_in_basis(stage, d, l, c, u, draw);
-    real_multiply(d, q, draw, u);
+    linalg_real_multiply(d, q, draw, u);
     real_store(at, d, u, s);
   }
 }
@@ -115,17 +115,17 @@ void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view,
   const EvidenceLanes own = {.precision = evidence->precision, .vector = evidence->vector};
   irls_solve(&evidence->irls, view, prior, own, evidence->mode, fallbacks);
   if (!evidence->started)
-    linalg_eigen_lanes(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
+    linalg_factor_eigen(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
   evidence->started = true;
-  matrix_lanes_product(d, lanes, evidence->precision, evidence->basis, evidence->half);
-  matrix_lanes_product_transposed(d, lanes, evidence->basis, evidence->half, evidence->congruent);
+  linalg_lanes_product(d, lanes, evidence->precision, evidence->basis, evidence->half);
+  linalg_lanes_product_transposed(d, lanes, evidence->basis, evidence->half, evidence->congruent);
   /* v times the precision of s, in the basis Q */
   for (int k = 0; k < d * d * lanes; k++) evidence->congruent[k] *= gain;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) evidence->congruent[(i * d + i) * lanes + n] += 1;
-  linalg_cholesky_lanes(d, lanes, evidence->congruent, NULL);
-  linalg_backward_lanes(d, lanes, evidence->congruent, z);
-  linalg_multiply_lanes(d, lanes, evidence->basis, z, s);
+  linalg_factor_cholesky(d, lanes, evidence->congruent, NULL);
+  linalg_factor_backward(d, lanes, evidence->congruent, z);
+  linalg_lanes_multiply(d, lanes, evidence->basis, z, s);
   for (int k = 0; k < d * lanes; k++) s[k] = special_two_products(root, evidence->mode[k], deviation, s[k]);
 }
 

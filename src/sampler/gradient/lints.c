@@ -9,7 +9,7 @@
  * A draw uses d normals of its stream. */
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/sampler.h"
@@ -90,11 +90,11 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
     const HistoryView view = history_view(linear, draws, chunk.first, chunk.lanes);
     potential_at(&self->potential, &view);
     memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
-    linalg_cholesky_lanes(d, chunk.lanes, factor, self->jitters);
-    linalg_forward_lanes(d, chunk.lanes, factor, mean);
+    linalg_factor_cholesky(d, chunk.lanes, factor, self->jitters);
+    linalg_factor_forward(d, chunk.lanes, factor, mean);
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += mean[i];
-    linalg_backward_lanes(d, chunk.lanes, factor, self->normal);
+    linalg_factor_backward(d, chunk.lanes, factor, self->normal);
     chunk_store(&chunk, d, self->normal, theta);
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->jitters[n];
   }
@@ -111,9 +111,9 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
     const HistoryView view = history_view(linear, 1, first, lanes);
     potential_at(&self->potential, &view);
     memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
-    linalg_cholesky_lanes(d, lanes, factor, self->jitters);
-    linalg_solve_lanes(d, lanes, factor, vector);
-    linalg_inverse_lanes(d, lanes, factor, self->inverse);
+    linalg_factor_cholesky(d, lanes, factor, self->jitters);
+    linalg_factor_solve(d, lanes, factor, vector);
+    linalg_factor_inverse(d, lanes, factor, self->inverse);
     lanes_copy(d, lanes, vector, lanes, mean + first, runs);
     lanes_copy(d * d, lanes, self->inverse, lanes, covariance + first, runs);
     for (int n = 0; n < lanes; n++) fallbacks[first + n] += self->jitters[n];

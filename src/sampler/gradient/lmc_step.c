@@ -1,7 +1,8 @@
 #define REAL_WIDTH SIMD_DOUBLES
 #include "sampler/gradient/lmc_step.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_real.h"
 #include "core/real.h"
 
 #include <float.h>
@@ -98,7 +99,7 @@ static void lmc_step_move_chains(const Lmc *work, RealLanes at, int count, doubl
       for (int i = 0; i < d; i++) length += x[i] * x[i];
       factor = pull / real_root(length + DBL_MIN);
     }
-    real_multiply(d, precision, x, image);
+    linalg_real_multiply(d, precision, x, image);
     for (int i = 0; i < d; i++, normal += at.lanes) {
       real_load(at, 1, normal, &z);
       x[i] -= h * (image[i] - vector[i] - factor * x[i]);
@@ -174,7 +175,7 @@ void lmc_step_round(Lmc *work, RngLanes *rng, double *theta, int64_t *fallbacks)
   const int d = potential->d, lanes = view->lanes;
   /* One large matrix is no job for vectors, and in z the feel-good term needs theta. */
   const bool quadratic =
-      work->normals && !(work->feel_good > 0 && potential->root) && !linalg_is_single(d, lanes);
+      work->normals && !(work->feel_good > 0 && potential->root) && !linalg_lanes_is_single(d, lanes);
   /* The rule `lambda_max` takes the curvature at theta = 0, where that of logistic rewards is largest, or
    * with a network at the chain itself, the only place where the curvature is known. */
   memset(work->gradient, 0, (size_t)(d * lanes) * sizeof *work->gradient);

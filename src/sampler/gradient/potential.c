@@ -1,8 +1,7 @@
 #include "sampler/gradient/potential.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
 #include "sampler/cost.h"
 #include "sampler/mixture/moments.h"
@@ -36,7 +35,7 @@ static Status potential_set_stiffest(Potential *potential) {
     double *work, bound;
     ALLOCATE(&scratch, work, 2 * d * d);
     for (size_t c = 0; c < (size_t)prior->mixture->components; c++) {
-      matrix_lanes_fine_bound((int)d, 1, prior->mixture->precision + c * d * d, &bound, work);
+      linalg_lanes_fine_bound((int)d, 1, prior->mixture->precision + c * d * d, &bound, work);
       potential->stiffest = fmax(potential->stiffest, bound);
     }
   } else if (prior->chain) {
@@ -90,7 +89,7 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
 /* Computes matrix[d, d, n] <- A' matrix A, unless it is NULL, and vector[d, n] <- A' vector. */
 static void potential_pull_back(Potential *potential, int lanes, double *matrix, double *vector) {
   if (potential->root && matrix)
-    matrix_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
+    linalg_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
   potential_to_gradient(potential, lanes, vector);
 }
 
@@ -109,7 +108,7 @@ Status potential_whiten(Arena *memory, Potential *potential) {
   memcpy(potential->root, prior->cholesky, d * d * sizeof(double));
   memcpy(potential->inverse_root, prior->cholesky, d * d * sizeof(double));
   linalg_invert_triangle(potential->d, potential->inverse_root);
-  linalg_multiply_shared(potential->d, 1, false, potential->inverse_root, potential->start_mean, mean);
+  linalg_lanes_multiply_shared(potential->d, 1, false, potential->inverse_root, potential->start_mean, mean);
   memcpy(potential->start_mean, mean, d * sizeof(double));
   for (size_t i = 0; i < d; i++) potential->start_deviation[i] = shrink;
   for (size_t i = 0; i < d * d; i++) {
@@ -125,19 +124,19 @@ Status potential_whiten(Arena *memory, Potential *potential) {
 
 const double *potential_theta(Potential *potential, int lanes, const double *z) {
   if (!potential->root) return z;
-  linalg_multiply_shared(potential->d, lanes, false, potential->root, z, potential->point);
+  linalg_lanes_multiply_shared(potential->d, lanes, false, potential->root, z, potential->point);
   return potential->point;
 }
 
 void potential_from_theta(const Potential *potential, int lanes, double *theta) {
   if (!potential->root) return;
-  linalg_multiply_shared(potential->d, lanes, false, potential->inverse_root, theta, potential->point);
+  linalg_lanes_multiply_shared(potential->d, lanes, false, potential->inverse_root, theta, potential->point);
   memcpy(theta, potential->point, (size_t)(potential->d * lanes) * sizeof *theta);
 }
 
 void potential_to_gradient(const Potential *potential, int lanes, double *gradient) {
   if (!potential->root) return;
-  linalg_multiply_shared(potential->d, lanes, true, potential->root, gradient, potential->point);
+  linalg_lanes_multiply_shared(potential->d, lanes, true, potential->root, gradient, potential->point);
   memcpy(gradient, potential->point, (size_t)(potential->d * lanes) * sizeof *gradient);
 }
 
@@ -150,7 +149,7 @@ static void potential_rows(Potential *potential, const double *z, double *gradie
 
 void potential_covariance(Potential *potential, int lanes, double *covariance) {
   if (!potential->root) return;
-  matrix_lanes_congruence(potential->d, lanes, false, potential->root, covariance, potential->half);
+  linalg_lanes_congruence(potential->d, lanes, false, potential->root, covariance, potential->half);
 }
 
 /* ---- at the lanes of a view */
@@ -223,7 +222,7 @@ static void potential_add_beyond_quadratic(Potential *potential, const double *t
   lanes_add(vector, -potential->prior_weight, potential->score, gradient);
   if (!hessian) return;
   lanes_add((size_t)d * vector, -potential->prior_weight, curvature, hessian);
-  matrix_lanes_symmetrise(d, lanes, hessian);
+  linalg_lanes_symmetrise(d, lanes, hessian);
 }
 
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian) {
@@ -232,7 +231,7 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
     potential_network_derivatives(potential, theta, gradient, hessian);
     return;
   }
-  linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
+  linalg_lanes_multiply(d, lanes, potential->precision, theta, gradient);
   lanes_add((size_t)d * (size_t)lanes, -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
   potential_add_beyond_quadratic(potential, theta, gradient, hessian);
@@ -241,7 +240,7 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
 void potential_gradients(Potential *potential, int count, const double *theta, double *gradient) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (!potential->network)
-    matrix_lanes_multiply_vectors(count, d, lanes, theta, false, potential->precision, gradient);
+    linalg_lanes_multiply_vectors(count, d, lanes, theta, false, potential->precision, gradient);
   for (int k = 0; k < count; k++, theta += d * lanes, gradient += d * lanes) {
     if (potential->network) {
       potential_network_derivatives(potential, theta, gradient, NULL);
@@ -277,9 +276,9 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
     hessian = sum;
   }
   if (scratch)
-    matrix_lanes_fine_bound(d, lanes, hessian, bound, scratch);
+    linalg_lanes_fine_bound(d, lanes, hessian, bound, scratch);
   else
-    matrix_lanes_coarse_bound(d, lanes, hessian, bound);
+    linalg_lanes_coarse_bound(d, lanes, hessian, bound);
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
 }
 
@@ -302,8 +301,9 @@ void potential_value(Potential *potential, const double *theta, const double *lo
   const int d = potential->d, lanes = potential->view.lanes;
   double *log_likelihood = potential->slope;
   memset(value, 0, (size_t)lanes * sizeof *value);
-  linalg_add_quadratic_lanes(d, lanes, -1, potential->precision, potential->vector, theta, potential->score,
-                             value);
+  linalg_lanes_add_quadratic(d, lanes, -1,
+                             (LanesQuadratic){.matrix = potential->precision, .vector = potential->vector},
+                             theta, potential->score, value);
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];
   if (potential->whole) return;

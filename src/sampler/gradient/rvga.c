@@ -18,9 +18,8 @@
  * moments. A draw uses d normals of its stream. */
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
-#include "core/quadrature.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/quadrature.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/sampler.h"
@@ -119,7 +118,7 @@ static void rvga_begin(Sampler *sampler, int runs) {
 static void rvga_factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *fallbacks) {
   memcpy(self->factor, q->precision, (size_t)(d * d * q->lanes) * sizeof *self->factor);
   memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
-  linalg_cholesky_lanes(d, q->lanes, self->factor, self->jitters);
+  linalg_factor_cholesky(d, q->lanes, self->factor, self->jitters);
   for (int n = 0; n < q->lanes; n++) fallbacks[q->first + n] += self->jitters[n];
 }
 
@@ -140,7 +139,7 @@ static bool rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *hi
         q->precision[k * lanes + n] = self->start_precision[k] + weight * precision[k * lanes + n];
   }
   rvga_factorise_precision(self, q, d, fallbacks);
-  linalg_solve_lanes(d, lanes, self->factor, q->mean);
+  linalg_factor_solve(d, lanes, self->factor, q->mean);
   return true;
 }
 
@@ -179,7 +178,7 @@ static bool rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *hist
   if (!any) return false;
   rvga_factorise_precision(self, q, d, fallbacks);
   memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
-  linalg_solve_lanes(d, lanes, self->factor, self->whitened);
+  linalg_factor_solve(d, lanes, self->factor, self->whitened);
   for (int n = 0; n < lanes; n++) {
     const int run = q->first + n;
     if (self->absorbed[run] == history_observations(history, run)) continue;
@@ -225,9 +224,9 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
       lanes_copy(d, 1, q.mean + from, q.lanes, self->drawn_mean + n, chunk.lanes);
       lanes_copy(d * d, 1, q.precision + from, q.lanes, self->factor + n, chunk.lanes);
     }
-    linalg_cholesky_lanes(d, chunk.lanes, self->factor, NULL);
+    linalg_factor_cholesky(d, chunk.lanes, self->factor, NULL);
     rng_lanes_normal(&chunk.rng, d, self->normal);
-    linalg_backward_lanes(d, chunk.lanes, self->factor, self->normal);
+    linalg_factor_backward(d, chunk.lanes, self->factor, self->normal);
     for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += self->drawn_mean[i];
     chunk_store(&chunk, d, self->normal, theta);
   }
@@ -240,8 +239,8 @@ static void rvga_gaussian(const Sampler *sampler, double *mean, double *covarian
     const RvgaChunk q = rvga_chunk(self, d, runs, first);
     const int lanes = q.lanes;
     memcpy(self->factor, q.precision, (size_t)(d * d * lanes) * sizeof *self->factor);
-    linalg_cholesky_lanes(d, lanes, self->factor, NULL);
-    linalg_inverse_lanes(d, lanes, self->factor, self->inverse);
+    linalg_factor_cholesky(d, lanes, self->factor, NULL);
+    linalg_factor_inverse(d, lanes, self->factor, self->inverse);
     lanes_copy(d, lanes, q.mean, lanes, mean + first, runs);
     lanes_copy(d * d, lanes, self->inverse, lanes, covariance + first, runs);
   }
@@ -268,7 +267,7 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, d * chunk, self->factor, self->inverse);
   ALLOCATE_ARRAYS(memory, chunk, self->phi, self->whitened, self->normal, self->drawn_mean);
   ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->reward, self->jitters);
-  matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
+  linalg_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
   return quadrature_hermite(NODES, self->node, self->weight);
 }

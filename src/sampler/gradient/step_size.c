@@ -1,6 +1,6 @@
 #include "sampler/gradient/step_size.h"
 
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg_lanes.h"
 #include "core/simd.h"
 
 #include <float.h>
@@ -70,8 +70,8 @@ static void step_size_keep_stable(StepSize *step, int d, int lanes, const double
   if (all) return;
   if (step->scratch) {
     double *fine = step->trial, *square = step->scratch + 2 * d * d * lanes;
-    if (gram) matrix_lanes_gram(d, lanes, matrix, square);
-    matrix_lanes_fine_bound(d, lanes, gram ? square : matrix, fine, step->scratch);
+    if (gram) linalg_lanes_gram(d, lanes, matrix, square);
+    linalg_lanes_fine_bound(d, lanes, gram ? square : matrix, fine, step->scratch);
     for (int n = 0; n < lanes; n++)
       if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
   }
@@ -96,9 +96,9 @@ void step_size_choose(StepSize *step, Potential *potential, const StepPoint *at,
     step_size_shorten(lanes, step->limit, step->bound, h, step->shortened);
   if (at->hessian) {
     if (step->scratch)
-      matrix_lanes_moment_bound(d, lanes, at->hessian, step->checked);
+      linalg_lanes_moment_bound(d, lanes, at->hessian, step->checked);
     else
-      matrix_lanes_coarse_bound(d, lanes, at->hessian, step->checked);
+      linalg_lanes_coarse_bound(d, lanes, at->hessian, step->checked);
     step_size_keep_stable(step, d, lanes, at->hessian, false, step->limit, h);
   }
   if (at->factor) {

@@ -48,7 +48,7 @@ typedef struct {
   const double *gradient; /* [d, n] */
   const double *hessian; /* [d, d, n]: h lambda_max of it stays below the limit; NULL if L is enough */
   /* F[d, d, n]: h lambda_max of F'F stays below 1; NULL if there is none. A cheap bound on that lambda_max,
-   * [n] (core/matrix_lanes.h). */
+   * [n] (core/linalg/linalg_lanes.h). */
   const double *factor, *factor_bound;
 } StepPoint;
 

@@ -21,7 +21,7 @@
  * uses d normals of its own stream, after 1 uniform when J > 1. */
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg_lanes.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/vits_mixture.h"
@@ -148,7 +148,7 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
     const int lanes = chunk_size(runs, first, self->width);
     const VitsGaussian q = vits_chunk_gaussians(self, d, first);
     double *product = self->work.product;
-    matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, product);
+    linalg_lanes_product_by_transposed(d, lanes, q.root, q.root, product);
     potential_covariance(&self->potential, lanes, product);
     const double *middle = potential_theta(&self->potential, lanes, q.mean);
     lanes_copy(d, lanes, middle, lanes, mean + first, runs);

@@ -1,8 +1,7 @@
 #include "sampler/gradient/vits_mixture.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 
@@ -93,7 +92,7 @@ static void vits_component_log_density(VitsMixture *self, int lanes, VitsGaussia
     for (int i = 0; i < d; i++)
       self->point[i * lanes + n] = self->theta[i * lanes + from] - q.mean[i * lanes + n];
   }
-  linalg_forward_lanes(d, lanes, self->factor, self->point);
+  linalg_factor_forward(d, lanes, self->factor, self->point);
   for (int n = 0; n < lanes; n++) {
     double square = 0;
     for (int i = 0; i < d; i++) square += self->point[i * lanes + n] * self->point[i * lanes + n];
@@ -171,9 +170,9 @@ void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian
   const int d = mixture->d, lanes = view->lanes, components = mixture->components;
   ASSERT(view->draws == components && lanes % components == 0 && view->first % components == 0);
   if (components == 1) return;
-  matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, mixture->factor);
+  linalg_lanes_product_by_transposed(d, lanes, q.root, q.root, mixture->factor);
   memset(mixture->jitters, 0, (size_t)lanes * sizeof *mixture->jitters);
-  linalg_cholesky_lanes(d, lanes, mixture->factor, mixture->jitters);
+  linalg_factor_cholesky(d, lanes, mixture->factor, mixture->jitters);
   for (int n = 0; n < lanes; n++) {
     mixture->log_norm[n] = 0;
     for (int i = 0; i < d; i++) mixture->log_norm[n] -= log(mixture->factor[(i * d + i) * lanes + n]);

@@ -2,9 +2,8 @@
 #include "sampler/gradient/vits_step.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_kernel.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_kernel.h"
 #include "core/real.h"
 
 #include <string.h>
@@ -32,7 +31,7 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   ALLOCATE_ARRAYS(memory, matrix, out->hessian, out->excess, out->product);
   if (kind == VITS_HESSIAN_FREE)
     ALLOCATE_ARRAYS(memory, matrix, out->directions, out->points, out->gradients, out->linear);
-  ALLOCATE(memory, out->scratch, matrix_kernel_scratch(out->d));
+  ALLOCATE(memory, out->scratch, linalg_kernel_scratch(out->d));
   return STATUS_OK;
 }
 
@@ -55,7 +54,7 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
 /* ---- elementwise, over lanes */
 
 void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta) {
-  linalg_multiply_lanes(d, lanes, q.root, eps, theta);
+  linalg_lanes_multiply(d, lanes, q.root, eps, theta);
   lanes_add((size_t)d * (size_t)lanes, 1, q.mean, theta);
 }
 
@@ -94,7 +93,7 @@ static void vits_step_move_root(int d, int lanes, const double *h, const double 
   }
 }
 
-/* Computes X -= A, both symmetric, and bound[n] = matrix_moment_bound of the X before. */
+/* Computes X -= A, both symmetric, and bound[n] = linalg_kernel_moment_bound of the X before. */
 static void vits_step_subtract_hessian(int d, int lanes, const double *a, double *excess, double *bound) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real trace = {0}, square = {0}, x, subtracted;
@@ -115,7 +114,7 @@ static void vits_step_subtract_hessian(int d, int lanes, const double *a, double
       }
     }
     for (int n = 0; n < (int)at.count; n++)
-      bound[at.first + (size_t)n] = matrix_moment_bound(d, trace[n], square[n]);
+      bound[at.first + (size_t)n] = linalg_kernel_moment_bound(d, trace[n], square[n]);
   }
 }
 
@@ -132,25 +131,25 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
     /* A set of eps, each standard normal and all orthogonal: lengths are independent of directions, so length
      * times direction is still standard normal. */
     for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
-    linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
+    linalg_factor_orthonormalise(count, d, lanes, eps, work->lengths);
     for (int i = 0; i < count * d; i++)
       for (int n = 0; n < lanes; n++) eps[i * lanes + n] *= work->lengths[i / d * lanes + n];
-    matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, work->points);
+    linalg_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, work->points);
     for (int m = 0; m < count; m++) lanes_add((size_t)vector, 1, q.mean, work->points + m * vector);
     potential_gradients(potential, count, work->points, gradient);
-    matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, work->linear);
+    linalg_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, work->linear);
     for (int m = 0; m < count; m++)
       for (int i = 0, k = m * vector; i < vector; i++, k++) {
         const double rest = gradient[k] - work->linear[k];
         work->gradient[i] += rest;
         gradient[k] = rest - work->at_mean[i]; /* r_m */
       }
-    matrix_lanes_add_outer(count, d, lanes, eps, gradient, sum);
+    linalg_lanes_add_outer(count, d, lanes, eps, gradient, sum);
   }
   for (int i = 0; i < vector; i++) work->gradient[i] /= work->samples;
   for (int i = 0; i < matrix; i++) sum[i] = sum[i] / work->samples + q.inverse[i];
-  matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
-  matrix_lanes_symmetrise(d, lanes, work->hessian);
+  linalg_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
+  linalg_lanes_symmetrise(d, lanes, work->hessian);
 }
 
 /* ---- updates */
@@ -164,7 +163,7 @@ static void evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian 
   vits_place(d, lanes, q, work->eps, work->theta);
   potential_derivatives(potential, work->theta, work->gradient, known ? NULL : work->hessian);
   if (work->controlled) {
-    linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->theta);
+    linalg_lanes_multiply_transposed(d, lanes, q.inverse, work->eps, work->theta);
     lanes_add((size_t)d * (size_t)lanes, -1, work->theta, work->gradient);
   }
 }
@@ -177,17 +176,17 @@ static void vits_step_refresh_inverse(VitsStep *work, const HistoryView *view, V
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
   double *residual = work->product, *refreshed = work->hessian, *inverted = work->excess;
   bool all = true;
-  matrix_lanes_product(d, lanes, q.root, q.inverse, residual);
+  linalg_lanes_product(d, lanes, q.root, q.inverse, residual);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) residual[(i * d + i) * lanes + n] -= 1;
-  matrix_lanes_coarse_bound(d, lanes, residual, work->dot);
-  matrix_lanes_product(d, lanes, q.inverse, residual, refreshed);
+  linalg_lanes_coarse_bound(d, lanes, residual, work->dot);
+  linalg_lanes_product(d, lanes, q.inverse, residual, refreshed);
   for (int n = 0; n < lanes; n++) all = all && work->dot[n] < 1;
   if (all) {
     lanes_add((size_t)matrix, -1, refreshed, q.inverse);
     return;
   }
-  matrix_lanes_invert(d, lanes, q.root, inverted);
+  linalg_lanes_invert(d, lanes, q.root, inverted);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) {
       const bool near = work->dot[n] < 1;
@@ -201,24 +200,24 @@ static void vits_step_refresh_inverse(VitsStep *work, const HistoryView *view, V
 
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
-  matrix_lanes_gram(d, lanes, q.inverse, work->excess);
+  linalg_lanes_gram(d, lanes, q.inverse, work->excess);
   vits_step_subtract_hessian(d, lanes, hessian, work->excess, work->dot);
 }
 
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   double *excess = work->excess;
-  matrix_lanes_product(d, lanes, hessian, q.root, work->product);
+  linalg_lanes_product(d, lanes, hessian, q.root, work->product);
   vits_step_move_root(d, lanes, work->h, q.inverse, work->product, q.root, work->spread);
   if (work->kind != VITS_ONE) {
-    matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
+    linalg_lanes_product(d, lanes, q.inverse, excess, work->product);
     vits_step_subtract_scaled(d * d, lanes, work->h, work->product, q.inverse);
-  } else if (!linalg_is_single(d, lanes)) { /* C <- C S^-1 */
+  } else if (!linalg_lanes_is_single(d, lanes)) { /* C <- C S^-1 */
     for (int i = 0; i < d * d; i++)
       for (int n = 0; n < lanes; n++)
         excess[i * lanes + n] = work->h[n] * excess[i * lanes + n] + (i % (d + 1) == 0);
-    matrix_kernel_invert(d, lanes, excess, work->scratch);
-    matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
+    linalg_kernel_invert(d, lanes, excess, work->scratch);
+    linalg_lanes_product(d, lanes, q.inverse, excess, work->product);
     memcpy(q.inverse, work->product, (size_t)(d * d * lanes) * sizeof *q.inverse);
   }
 }
@@ -268,7 +267,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int d = work->d, lanes = view.lanes;
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates in the rounds before, counted from round 0 */
-  const bool drifts = work->kind != VITS_ONE || !linalg_is_single(d, lanes);
+  const bool drifts = work->kind != VITS_ONE || !linalg_lanes_is_single(d, lanes);
   const bool known = work->kind != VITS_HESSIAN_FREE && potential_has_fixed_hessian(potential);
   const double *hessian = known ? potential->precision : work->hessian;
   const StepPoint point = {.gradient = work->gradient,
@@ -283,7 +282,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
     else
       evaluate_at_draw(work, potential, q, known, rng);
     /* the lines of vits_step.h */
-    if (!drifts) matrix_lanes_invert(d, lanes, q.root, q.inverse);
+    if (!drifts) linalg_lanes_invert(d, lanes, q.root, q.inverse);
     vits_step_excess(work, lanes, hessian, q);
     step_size_choose(&work->step, potential, &point, work->h, fallbacks);
     vits_step_subtract_scaled(d, lanes, work->h, work->gradient, q.mean);

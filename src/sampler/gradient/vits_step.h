@@ -51,7 +51,7 @@ typedef struct {
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
   double *excess, *product; /* [d, d, n]: C'C - A; scratch for products */
-  double *spread, *scratch; /* [d, n]: the variances of B B'; for matrix_kernel_invert */
+  double *spread, *scratch; /* [d, n]: the variances of B B'; for linalg_kernel_invert */
   double *lengths; /* [d, n]: of a set of directions */
   /* Hessian-free, [d, d, n] for a set of eps_m: these, mu + B eps_m, grad U there, and C' eps_m. */
   double *directions, *points, *gradients, *linear;

@@ -1,6 +1,7 @@
 #include "sampler/gradient/vts_ascent.h"
 
-#include "core/quadrature.h"
+#include "core/linalg/linalg_real.h"
+#include "core/linalg/quadrature.h"
 
 static const double FARTHEST = 300; /* largest |u|, so that expectations of exp(u) stay finite */
 
@@ -120,7 +121,7 @@ static Real vts_ascent_energy(const VtsAscent *at, int m) {
   const int d = at->d;
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
   Real *image = at->image + m * d, energy = {0};
-  real_multiply(d, at->precision, mean, image);
+  linalg_real_multiply(d, at->precision, mean, image);
   for (int i = 0; i < d; i++) {
     const Real spread = 0.5 * at->precision[i * d + i] * variance[i];
     energy += mean[i] * (at->vector[i] - 0.5 * image[i]) - (spread + 0.0);
@@ -177,8 +178,8 @@ static Real vts_ascent_bound(const VtsAscent *at) {
 static void vts_ascent_factorise(VtsAscent *at, Mask active) {
   Real bad = {0};
   memcpy(at->root, at->hessian, (size_t)(at->d * at->d) * sizeof *at->root);
-  real_cholesky(at->d, at->root, at->column, &bad);
-  real_invert_triangle(at->d, at->root, at->column);
+  linalg_real_cholesky(at->d, at->root, at->column, &bad);
+  linalg_real_invert_triangle(at->d, at->root, at->column);
   at->jitters += real_choose(active, bad, real_of(0));
 }
 
@@ -209,8 +210,8 @@ static void vts_ascent_aim_component(VtsAscent *at, int m, Mask active) {
       at->growth[i] += j == m ? part : 0.5 * part * (1 - gap * gap / total); /* with itself, twice */
     }
   }
-  real_lower(d, at->root, at->step, at->column);
-  real_lower_transposed(d, at->root, at->column, at->step);
+  linalg_real_lower(d, at->root, at->step, at->column);
+  linalg_real_lower_transposed(d, at->root, at->column, at->step);
   for (int i = 0; i < d; i++) {
     const Real ratio = 2 * at->growth[i] / at->hessian[i * d + i];
     const Real inside =

@@ -11,7 +11,7 @@
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/denoiser_normaliser.h) times the mean
  * of those weights. */
 #include "core/chunk.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/reservoir.h"
 #include "io/config/config_rows.h"
 #include "model/denoiser/denoiser_localisation.h"
@@ -67,13 +67,13 @@ static void linearised_find_gaussian(Localised *self, int lanes) {
   const LaneEvidence *at = &self->evidence;
   denoiser_localisation_moments(walk, 0, at, self->lane_fallbacks);
   for (int i = 0; i < entries; i++) at->eigenvalue[i] = 1 / fmax(walk->variance[i], LEAST_VARIANCE);
-  linalg_spectral_lanes(d, lanes, walk->axes, at->eigenvalue, self->prior_precision);
+  linalg_factor_spectral(d, lanes, walk->axes, at->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->prior_precision[i] -= self->precision[i];
-  linalg_eigen_lanes(d, lanes, self->prior_precision, at->basis, at->eigenvalue);
+  linalg_factor_eigen(d, lanes, self->prior_precision, at->basis, at->eigenvalue);
   for (int i = 0; i < entries; i++) at->eigenvalue[i] = fmax(at->eigenvalue[i], LEAST_PRECISION);
-  linalg_spectral_lanes(d, lanes, at->basis, at->eigenvalue, self->prior_precision);
+  linalg_factor_spectral(d, lanes, at->basis, at->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->scratch[i] = self->prior_precision[i] + self->precision[i];
-  linalg_multiply_lanes(d, lanes, self->scratch, walk->mean, self->prior_vector);
+  linalg_lanes_multiply(d, lanes, self->scratch, walk->mean, self->prior_vector);
   for (int i = 0; i < entries; i++) self->prior_vector[i] -= at->vector[i];
 }
 
@@ -98,7 +98,7 @@ static void linearised_find(Localised *self, const HistoryView *view, int64_t *f
   for (int pass = 1; pass <= GAUSSIANS; pass++) {
     if (pass > 1) linearised_find_gaussian(self, runs);
     ep_solve(&self->ep, &once, prior, evidence, self->log_evidence, fallbacks);
-    linalg_eigen_lanes(d, runs, self->precision, at->basis, at->eigenvalue);
+    linalg_factor_eigen(d, runs, self->precision, at->basis, at->eigenvalue);
     for (int i = 0; i < d * runs; i++) at->eigenvalue[i] = fmax(at->eigenvalue[i], 0); /* rounding */
   }
   history_repeat_runs(view, first, runs, d * d, self->precision, self->scratch);
@@ -122,7 +122,7 @@ static bool localised_find_evidence(Localised *self, const HistoryView *view, in
   const bool whole =
       evidence_decompose_lanes(view, self->scratch, self->z, at->basis, at->eigenvalue, self->rotated);
   if (whole) {
-    linalg_multiply_lanes(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
+    linalg_lanes_multiply(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
   } else {
     linearised_find(self, view, fallbacks);
   }
@@ -140,8 +140,8 @@ static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *r
   memcpy(self->moved, at->vector, (size_t)(d * lanes) * sizeof *self->moved);
   denoiser_localisation_draw(&self->walk, &drawn, rng, self->candidate, self->lane_fallbacks);
   history_log_likelihood(view, self->candidate, self->log_weight, NULL);
-  linalg_add_quadratic_lanes(d, lanes, -1, self->precision, at->vector, self->candidate, self->scratch,
-                             self->log_weight);
+  linalg_lanes_add_quadratic(d, lanes, -1, (LanesQuadratic){.matrix = self->precision, .vector = at->vector},
+                             self->candidate, self->scratch, self->log_weight);
 }
 
 /* Makes the draws. If they are weighted, the effective sample size is the mean over the draws of a run. */

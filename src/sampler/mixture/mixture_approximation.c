@@ -1,7 +1,7 @@
 #include "sampler/mixture/mixture_approximation.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
 #include "model/history/likelihood.h"
 
@@ -51,7 +51,8 @@ static void find_at_mode(MixtureApproximation *self, const HistoryView *rows, do
   irls_solve(&self->irls, rows, prior, (EvidenceLanes){.precision = precision, .vector = evidence},
              self->mode, fallbacks);
   history_log_likelihood(rows, self->mode, offset, NULL);
-  linalg_add_quadratic_lanes(d, lanes, -1, precision, evidence, self->mode, self->image, offset);
+  linalg_lanes_add_quadratic(d, lanes, -1, (LanesQuadratic){.matrix = precision, .vector = evidence},
+                             self->mode, self->image, offset);
 }
 
 /* Replaces what expectation propagation found by Laplace's evidence in lanes in which it failed, and counts

@@ -2,7 +2,7 @@
 
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/reservoir.h"
 #include "model/history/history_passes.h"
 #include "model/mixture/mixture_evidence.h"
@@ -211,8 +211,8 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
       lanes_sum((size_t)d * (size_t)d * (size_t)lanes, own->prior_precision, precision, state->factor);
       lanes_sum((size_t)d * (size_t)lanes, own->prior_vector, evidence, state->whitened);
     }
-    linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
-    linalg_forward_lanes(d, lanes, state->factor, state->whitened);
+    linalg_factor_cholesky(d, lanes, state->factor, state->jitters);
+    linalg_factor_forward(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
     if (!state->exact)
       mixture_approximation_weigh(own, lanes, state->constant[c], log_weight, state->offset + c * lanes);
@@ -222,8 +222,8 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
      * exp(largest). */
     const double shrink = state->shrink[c] * state->shrink[c];
     double *total = state->uniform, *share = state->draw; /* of draws, which are not made here */
-    linalg_backward_lanes(d, lanes, state->factor, state->whitened);
-    linalg_inverse_lanes(d, lanes, state->factor, state->inverse);
+    linalg_factor_backward(d, lanes, state->factor, state->whitened);
+    linalg_factor_inverse(d, lanes, state->factor, state->inverse);
     if (state->beyond) sampler_precise_component_moments(state->precise, c, state->whitened, state->inverse);
     for (int i = 0; i < d * d * lanes && shrink != 1; i++) state->inverse[i] *= shrink;
     mixture_moments_share(c == moments->first, lanes, log_weight, state->largest, total, share);
@@ -328,8 +328,8 @@ static void mixture_posterior_factor_drawn(MixturePosterior *state, const Histor
   const int d = state->prior->d;
   mixture_posterior_gather_drawn(state, runs, view);
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
-  linalg_cholesky_lanes(d, view->lanes, state->factor, state->jitters);
-  linalg_forward_lanes(d, view->lanes, state->factor, state->whitened);
+  linalg_factor_cholesky(d, view->lanes, state->factor, state->jitters);
+  linalg_factor_forward(d, view->lanes, state->factor, state->whitened);
 }
 
 /* Sets state->draw <- L^-T (L^-1 h + z) of a random component: a draw from N(P^-1 h, P^-1), z standard
@@ -353,7 +353,7 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
     for (int n = 0; n < lanes; n++)
       state->draw[i * lanes + n] =
           state->whitened[i * lanes + n] + state->draw[i * lanes + n] * state->shrink[state->component[n]];
-  linalg_backward_lanes(d, lanes, state->factor, state->draw);
+  linalg_factor_backward(d, lanes, state->factor, state->draw);
   for (int n = 0; n < lanes && state->beyond; n++) { /* again, where it needs square-root form */
     const int r = (view->first + n) / view->draws - runs->first, c = state->component[n];
     for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
@@ -374,8 +374,10 @@ static void mixture_posterior_find_ratio(void *context, int lanes, const double 
   const MixturePosterior *state = rows->state;
   const int d = state->prior->d;
   history_log_likelihood(&rows->view, theta, log_ratio, NULL);
-  linalg_add_quadratic_lanes(d, lanes, -1, state->own_evidence + d * lanes, state->own_evidence, theta,
-                             state->inverse, log_ratio);
+  linalg_lanes_add_quadratic(
+      d, lanes, -1,
+      (LanesQuadratic){.matrix = state->own_evidence + d * lanes, .vector = state->own_evidence}, theta,
+      state->inverse, log_ratio);
 }
 
 /* Moves the draws from components whose Gaussian is not to be trusted, unless they are shrunk. */

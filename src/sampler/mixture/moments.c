@@ -1,6 +1,6 @@
 #include "sampler/mixture/moments.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/special.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 #include "sampler/mixture/slice.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/tiling.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void slice_whiten(Slice *self, int lanes, const double *factor, const dou
 static void slice_evaluate(Slice *self, int lanes, const double *factor, const double *whitened,
                            SliceRatio *ratio, void *context, const double *e) {
   for (int i = 0; i < self->d * lanes; i++) self->point[i] = whitened[i] + e[i];
-  linalg_backward_lanes(self->d, lanes, factor, self->point);
+  linalg_factor_backward(self->d, lanes, factor, self->point);
   ratio(context, lanes, self->point, self->log_ratio);
   for (int n = 0; n < lanes; n++) {
     const double square = slice_square(self, e, lanes, n);
@@ -117,7 +117,7 @@ void slice_move(Slice *self, int lanes, const double *factor, const double *whit
     }
   }
   for (int i = 0; i < self->d * lanes; i++) self->point[i] = whitened[i] + self->e[i];
-  linalg_backward_lanes(self->d, lanes, factor, self->point);
+  linalg_factor_backward(self->d, lanes, factor, self->point);
   for (int n = 0; n < lanes; n++)
     for (int i = n; i < self->d * lanes && moves[n]; i += lanes) theta[i] = self->point[i];
 }

@@ -11,7 +11,7 @@
  * likelihood the cloud stays that of the prior: both count as fallbacks. */
 #include "core/arena.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "core/particles.h"
 #include "core/real.h"
 #include "io/config/config_rows.h"
@@ -102,7 +102,7 @@ static void smc_tempered_move(Tempered *self, double exponent, int64_t *fallback
   const int d = self->sampler->d, particles = self->particles;
   int jitters = 0;
   linalg_moments(d, particles, self->x, self->mean, self->root);
-  linalg_cholesky_lanes(d, 1, self->root, &jitters);
+  linalg_factor_cholesky(d, 1, self->root, &jitters);
   fallbacks[self->b] += jitters;
   for (int step = 0; step < self->steps; step++) {
     rng_lanes_normal(&self->rng, d, self->proposal);

@@ -14,7 +14,7 @@
  * posterior itself, and long chains are a reference for other samplers. */
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
 #include "model/history/irls.h"
 #include "model/mixture/mixture_density.h"
@@ -62,7 +62,7 @@ static void mala_rows_density(const void *context, int lanes, double *x, double 
   const int d = self->langevin.d;
   mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
   history_log_likelihood(&self->view, x, self->log_likelihood, self->gradient);
-  linalg_multiply_lanes(d, lanes, self->matrix, x, self->image);
+  linalg_lanes_multiply(d, lanes, self->matrix, x, self->image);
   for (int n = 0; n < lanes; n++) log_density[n] += self->log_likelihood[n];
   for (int i = 0; i < d * lanes; i += lanes)
     for (int n = 0; n < lanes; n++) {
@@ -83,7 +83,7 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   irls_solve(&self->irls, &self->view, prior, evidence, self->theta, fallbacks);
   self->basis.shared = false;
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
-  linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis.u, self->q);
+  linalg_factor_eigen(d, lanes, self->prior_precision, self->basis.u, self->q);
   for (int i = 0; i < d * lanes; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
   evidence_basis_apply(&self->basis, d, lanes, true, self->vector, self->b);
 }
@@ -128,7 +128,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
     langevin_positions(&self->langevin, self->theta);
     if (self->white) { /* leaves the eigenbasis: A U theta */
       evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
-      if (self->root) linalg_multiply_shared(d, lanes, false, self->root, self->vector, self->theta);
+      if (self->root) linalg_lanes_multiply_shared(d, lanes, false, self->root, self->vector, self->theta);
     }
     chunk_store(&chunk, d, self->white && !self->root ? self->vector : self->theta, theta);
   }
@@ -160,7 +160,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
     ALLOCATE(memory, self->information, d);
     const bool inverted = linalg_invert(sampler->d, self->covariance, self->precision);
     ASSERT(inverted);
-    linalg_multiply_shared(sampler->d, 1, false, self->precision, self->mean, self->information);
+    linalg_lanes_multiply_shared(sampler->d, 1, false, self->precision, self->mean, self->information);
     TRY(irls_create(memory, sampler->d, CHUNK_LANES, MODE_TOLERANCE, &self->irls));
   }
   if (self->white && !mixture_is_white(prior)) { /* A, and the mean and covariance of the prior in x */
@@ -169,7 +169,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
     memcpy(self->root, prior->cholesky, d * d * sizeof *self->root);
     memcpy(inverse, prior->cholesky, d * d * sizeof *inverse);
     linalg_invert_triangle(prior->d, inverse);
-    linalg_multiply_shared(prior->d, 1, false, inverse, prior->mean, self->mean);
+    linalg_lanes_multiply_shared(prior->d, 1, false, inverse, prior->mean, self->mean);
     for (size_t i = 0; i < d * d; i++) self->covariance[i] = i % (d + 1) == 0;
   }
   return langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);

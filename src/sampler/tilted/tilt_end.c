@@ -1,6 +1,6 @@
 #include "sampler/tilted/tilt_end.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 #include <math.h>
 #include <string.h>

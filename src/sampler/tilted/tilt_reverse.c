@@ -1,7 +1,7 @@
 #include "sampler/tilted/tilt_reverse.h"
 
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 #include <string.h>
 
@@ -74,14 +74,14 @@ static void tilt_repair_covariance(TiltReverse *self, int count, int m, double l
       matrix[i * d + j] = i == j  ? diagonal[i * count + m]
                           : i < j ? self->covariance[(i * d + j) * count + m]
                                   : self->covariance[(j * d + i) * count + m];
-  linalg_eigen_lanes(d, 1, matrix, basis, eigenvalue);
+  linalg_factor_eigen(d, 1, matrix, basis, eigenvalue);
   memset(matrix, 0, (size_t)(d * d) * sizeof *matrix);
   for (int i = 0; i < d; i++)
     for (int k = 0; k < d; k++) {
       const double scaled = basis[i * d + k] * fmax(eigenvalue[k], least);
       for (int j = 0; j <= i; j++) matrix[i * d + j] += scaled * basis[j * d + k];
     }
-  linalg_cholesky_lanes(d, 1, matrix, NULL);
+  linalg_factor_cholesky(d, 1, matrix, NULL);
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) self->covariance[(i * d + j) * count + m] = matrix[i * d + j];
 }
@@ -101,7 +101,7 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count) {
   for (int i = 0; i < d; i++)
     memcpy(diagonal + i * count, self->covariance + (i * d + i) * count, (size_t)count * sizeof *diagonal);
   memset(self->jitters, 0, (size_t)count * sizeof *self->jitters);
-  linalg_cholesky_lanes(d, count, self->covariance, self->jitters);
+  linalg_factor_cholesky(d, count, self->covariance, self->jitters);
   for (int m = 0; m < count; m++) /* a learned predictor can give a C_t that is not a covariance */
     if (self->jitters[m])
       tilt_repair_covariance(self, count, m, beta_tilde + square * VARIANCE_LEAST, diagonal);

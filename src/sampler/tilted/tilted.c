@@ -20,7 +20,7 @@
  * The baseline uses the streams of the draws; everything else uses their substreams TILT_NOISE and
  * REVERSE. */
 #include "core/lanes.h"
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
@@ -248,8 +248,8 @@ static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLane
     streams.lanes = (uint32_t)draws;
     tilted_find_tilt(self, &view);
     cloud->stage = self->stage[0];
-    linalg_spectral_lanes(d, 1, self->basis.u, self->q, cloud->precision);
-    linalg_multiply_lanes(d, 1, self->basis.u, self->b, cloud->vector);
+    linalg_factor_spectral(d, 1, self->basis.u, self->q, cloud->precision);
+    linalg_lanes_multiply(d, 1, self->basis.u, self->b, cloud->vector);
     history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
     sampler_sample(&cloud->sampler, &cloud->tilt, streams, draws, cloud->draws, fallbacks + run);
     lanes_copy(d, draws, cloud->draws, draws, theta + (size_t)run * (size_t)draws, (int)rng.lanes);
@@ -326,7 +326,7 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   const DenoisedMoments *from = &self->reverse.moments;
   memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
   for (int k = 0; k < d; k++) self->stage_variance[k] = from->deviation[k] * from->deviation[k];
-  linalg_spectral_lanes(d, 1, from->basis, self->stage_variance, self->covariance);
+  linalg_factor_spectral(d, 1, from->basis, self->stage_variance, self->covariance);
   if (self->baseline == BASELINE_SMC) return tilted_create_cloud(memory, setup, &self->cloud);
   if (self->baseline != BASELINE_EXACT) return STATUS_OK;
   SamplerSetup exact = *setup;

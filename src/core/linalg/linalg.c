@@ -1,6 +1,6 @@
 /* One matrix at a time, by BLAS and LAPACK. LAPACK is column-major; a symmetric matrix reads the same both
  * ways, and a row-major lower triangle is LAPACK's upper one. */
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 #include "core/simd.h"
 
@@ -16,10 +16,12 @@ void linalg_one_thread(void) {
 #endif
 }
 
-bool linalg_factor(int d, double *a) { return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, a, d) == 0; }
+bool linalg_try_cholesky(int d, double *a) {
+  return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, a, d) == 0;
+}
 
 Status linalg_cholesky(int d, double *a) {
-  if (!linalg_factor(d, a))
+  if (!linalg_try_cholesky(d, a))
     return status_set(STATUS_INPUT, "a %d x %d matrix is not positive definite", d, d);
   for (int i = 0; i < d; i++)
     for (int j = i + 1; j < d; j++) a[(size_t)i * d + j] = 0;

@@ -1,7 +1,7 @@
-/* matrix_plain.c has the same product in plain loops. */
-#include "core/matrix_kernel.h"
+/* linalg_plain.c has the same product in plain loops. */
+#include "core/linalg/linalg_kernel.h"
 
-#include "core/matrix_tile.h"
+#include "core/linalg/linalg_tile.h"
 
 /* A product at the first of `count` <= SIMD_DOUBLES lanes, whose entries are `stride` apart: entry (i, k) of
  * A is at i of_a.row + k of_a.column. */
@@ -15,31 +15,31 @@ typedef struct {
 
 /* Computes rows i .. i + height - 1 and columns j .. j + columns - 1 of the product; if it is symmetric,
  * their mirror image too. */
-INLINE void matrix_tile(const int columns, const int height, int count, const Product *p, size_t i,
-                        size_t j) {
+INLINE void product_tile(const int columns, const int height, int count, const Product *p, size_t i,
+                         size_t j) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS], x = {0}, y[PRODUCT_COLUMNS];
   PRODUCT_EACH (m, columns) y[m] = (Real){0};
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) {
       sum[r][m] = (Real){0};
       if (p->result == MATRIX_ADDED)
-        matrix_tile_load(count, p->c + ((i + (size_t)r) * p->columns + j + (size_t)m) * p->stride,
+        linalg_tile_load(count, p->c + ((i + (size_t)r) * p->columns + j + (size_t)m) * p->stride,
                          &sum[r][m]);
     }
   for (size_t k = 0; k < p->depth; k++) {
     PRODUCT_EACH (m, columns)
-      matrix_tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
+      linalg_tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
     PRODUCT_EACH (r, height) {
-      matrix_tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
+      linalg_tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
       PRODUCT_EACH (m, columns) sum[r][m] += x * y[m];
     }
   }
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) {
       const size_t row = i + (size_t)r, column = j + (size_t)m;
-      matrix_tile_store(count, &sum[r][m], p->c + (row * p->columns + column) * p->stride);
+      linalg_tile_store(count, &sum[r][m], p->c + (row * p->columns + column) * p->stride);
       if (p->result == MATRIX_SYMMETRIC)
-        matrix_tile_store(count, &sum[r][m], p->c + (column * p->columns + row) * p->stride);
+        linalg_tile_store(count, &sum[r][m], p->c + (column * p->columns + row) * p->stride);
     }
 }
 
@@ -47,7 +47,7 @@ INLINE void rows_of_tiles(const int height, int count, const Product *p, size_t 
   const size_t end = p->result == MATRIX_SYMMETRIC ? i + (size_t)height : p->columns;
   for (size_t j = 0, columns; j < end; j += columns) {
     columns = tile_extent(p->columns - j, PRODUCT_COLUMNS);
-    SIMD_CALL(columns, PRODUCT_COLUMNS, matrix_tile, height, count, p, i, j);
+    SIMD_CALL(columns, PRODUCT_COLUMNS, product_tile, height, count, p, i, j);
   }
 }
 
@@ -58,7 +58,7 @@ INLINE void product(int count, const Product *p) {
   }
 }
 
-void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
+void linalg_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c) {
   const size_t stride = (size_t)shape.lanes;
   const MatrixOrder in_a = {of_a.row * stride, of_a.column * stride},
@@ -88,7 +88,7 @@ INLINE void add_shared_rows(const int height, int count, const SharedBlock *p, s
   Real sum[SHARED_ROWS];
   SIMD_UNROLL(8) for (int r = 0; r < height; r++) {
     sum[r] = (Real){0};
-    if (p->first > 0) matrix_tile_load(count, p->y + (i + (size_t)r) * p->stride, &sum[r]);
+    if (p->first > 0) linalg_tile_load(count, p->y + (i + (size_t)r) * p->stride, &sum[r]);
   }
   for (size_t j = p->first; j < p->end; j++) {
     const double *column = p->q + i * p->of_q.row + j * p->of_q.column;
@@ -96,7 +96,7 @@ INLINE void add_shared_rows(const int height, int count, const SharedBlock *p, s
     for (int r = 0; r < height; r++) sum[r] += column[(size_t)r * p->of_q.row] * p->x[j - p->first];
   }
   SIMD_UNROLL(8)
-  for (int r = 0; r < height; r++) matrix_tile_store(count, &sum[r], p->y + (i + (size_t)r) * p->stride);
+  for (int r = 0; r < height; r++) linalg_tile_store(count, &sum[r], p->y + (i + (size_t)r) * p->stride);
 }
 
 INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q, MatrixOrder of_q,
@@ -108,7 +108,7 @@ INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q,
         .first = first, .end = end, .stride = stride, .q = q, .of_q = of_q, .x = packed, .y = y};
     for (size_t j = first; j < end; j++) {
       packed[j - first] = (Real){0};
-      matrix_tile_load(count, x + j * stride, &packed[j - first]);
+      linalg_tile_load(count, x + j * stride, &packed[j - first]);
     }
     size_t i = 0;
     for (; i + SHARED_ROWS <= d; i += SHARED_ROWS) add_shared_rows(SHARED_ROWS, count, &block, i);
@@ -117,22 +117,33 @@ INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q,
   }
 }
 
-void matrix_kernel_shared(int d, int lanes, const double *q, MatrixOrder of_q, const double *x, double *y) {
+void linalg_kernel_shared(int d, int lanes, const double *q, MatrixOrder of_q, const double *x, double *y) {
   TILE_VECTORS(n, lanes, multiply_shared, (size_t)d, (size_t)lanes, q, of_q, x + n, y + n);
 }
 
 INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y, double *out) {
-  Real left = {0}, right = {0}, sum = {0};
-  for (size_t i = 0; i < rows; i++) {
-    matrix_tile_load(count, x + i * stride, &left);
-    matrix_tile_load(count, y + i * stride, &right);
-    sum += left * right;
-  }
-  matrix_tile_store(count, &sum, out);
+  Real sum = {0};
+  for (size_t i = 0; i < rows * stride; i += stride)
+    sum += linalg_tile_read(count, 0, x + i) * linalg_tile_read(count, 0, y + i);
+  linalg_tile_store(count, &sum, out);
 }
 
-void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out) {
+void linalg_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out) {
   TILE_VECTORS(n, lanes, dot_lanes, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
+}
+
+INLINE void add_quadratic(int count, size_t d, size_t stride, double factor, const double *b, const double *x,
+                          const double *image, double *out) {
+  Real sum = linalg_tile_read(count, 0, out);
+  for (size_t i = 0; i < d * stride; i += stride)
+    sum += factor * linalg_tile_read(count, 0, x + i) *
+           (linalg_tile_read(count, 0, b + i) - 0.5 * linalg_tile_read(count, 0, image + i));
+  linalg_tile_store(count, &sum, out);
+}
+
+void linalg_kernel_add_quadratic(int d, int lanes, double factor, const double *b, const double *x,
+                                 const double *image, double *out) {
+  TILE_VECTORS(n, lanes, add_quadratic, (size_t)d, (size_t)lanes, factor, b + n, x + n, image + n, out + n);
 }
 
 /* ---- inversion of definite matrices: the sweep operator (Goodnight 1979) for blocks of SWEEP_PIVOTS pivots,
@@ -171,7 +182,7 @@ INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
     PRODUCT_EACH (m, size) {
       const size_t column = k + (size_t)m;
       before[m] = (Real){0};
-      matrix_tile_load(count, i > column ? entry(s, i, column) : entry(s, column, i), &before[m]);
+      linalg_tile_load(count, i > column ? entry(s, i, column) : entry(s, column, i), &before[m]);
     }
     PRODUCT_EACH (m, size) {
       Real sum = {0};
@@ -190,9 +201,9 @@ INLINE void sweep_rows(const int height, const int size, int count, const Sweep 
   for (size_t j = 0; j < i + (size_t)height; j++) {
     PRODUCT_EACH (m, size) before[m] = s->before[j * SWEEP_PIVOTS + (size_t)m];
     PRODUCT_EACH (r, height) {
-      matrix_tile_load(count, entry(s, i + (size_t)r, j), &x);
+      linalg_tile_load(count, entry(s, i + (size_t)r, j), &x);
       PRODUCT_EACH (m, size) x -= factor[r][m] * before[m];
-      matrix_tile_store(count, &x, entry(s, i + (size_t)r, j));
+      linalg_tile_store(count, &x, entry(s, i + (size_t)r, j));
     }
   }
 }
@@ -204,7 +215,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
     PRODUCT_EACH (m, size) {
       const size_t row = k + (size_t)(l > m ? l : m), column = k + (size_t)(l > m ? m : l);
       pivot[l][m] = real_of(l == m); /* the identity in unused lanes */
-      matrix_tile_load(count, entry(s, row, column), &pivot[l][m]);
+      linalg_tile_load(count, entry(s, row, column), &pivot[l][m]);
     }
   invert_block(size, pivot);
   sweep_columns(size, count, s, k, pivot);
@@ -217,7 +228,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
       const size_t column = k + (size_t)m;
       const Real x =
           i < k || i >= k + (size_t)size ? s->after[i * SWEEP_PIVOTS + (size_t)m] : -pivot[i - k][m];
-      matrix_tile_store(count, &x, i > column ? entry(s, i, column) : entry(s, column, i));
+      linalg_tile_store(count, &x, i > column ? entry(s, i, column) : entry(s, column, i));
     }
 }
 
@@ -229,14 +240,14 @@ INLINE void invert(int count, const Sweep *s) {
   for (size_t i = 0; i < s->d; i++)
     for (size_t j = 0; j <= i; j++) {
       Real x = {0};
-      matrix_tile_load(count, entry(s, i, j), &x);
+      linalg_tile_load(count, entry(s, i, j), &x);
       x = -x;
-      matrix_tile_store(count, &x, entry(s, i, j));
-      matrix_tile_store(count, &x, entry(s, j, i));
+      linalg_tile_store(count, &x, entry(s, i, j));
+      linalg_tile_store(count, &x, entry(s, j, i));
     }
 }
 
-void matrix_kernel_invert(int d, int lanes, double *a, double *scratch) {
+void linalg_kernel_invert(int d, int lanes, double *a, double *scratch) {
   Real *before = (Real *)scratch, *after = before + (size_t)d * SWEEP_PIVOTS;
   TILE_VECTORS(
       n, lanes, invert,

@@ -1,4 +1,4 @@
-#include "core/dense.h"
+#include "core/linalg/dense.h"
 
 #include "core/arena.h"
 

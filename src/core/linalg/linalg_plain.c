@@ -1,6 +1,6 @@
-#include "core/matrix_plain.h"
+#include "core/linalg/linalg_plain.h"
 
-void matrix_plain_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
+void linalg_plain_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                           MatrixOrder of_b, bool added, double *c) {
   const size_t rows = (size_t)shape.rows, columns = (size_t)shape.columns, depth = (size_t)shape.depth,
                lanes = (size_t)shape.lanes;
@@ -16,7 +16,7 @@ void matrix_plain_product(MatrixShape shape, const double *a, MatrixOrder of_a, 
 }
 
 /* Factors the matrix of one lane, column by column; entry (i, j) is a[(i d + j) lanes]. */
-static void matrix_plain_factor(int d, int lanes, double *a, int *jitters) {
+static void linalg_plain_factor(int d, int lanes, double *a, int *jitters) {
   double least = 0x1p-1000;
   for (int i = 0; i < d; i++) least = fmax(least, 0x1p-52 * a[i * (d + 1) * lanes]);
   for (int j = 0; j < d; j++) {
@@ -32,6 +32,6 @@ static void matrix_plain_factor(int d, int lanes, double *a, int *jitters) {
   }
 }
 
-void matrix_plain_cholesky(int d, int lanes, double *a, int *jitters) {
-  for (int n = 0; n < lanes; n++) matrix_plain_factor(d, lanes, a + n, &jitters[n]);
+void linalg_plain_cholesky(int d, int lanes, double *a, int *jitters) {
+  for (int n = 0; n < lanes; n++) linalg_plain_factor(d, lanes, a + n, &jitters[n]);
 }

@@ -1,6 +1,6 @@
-#include "core/quadrature.h"
+#include "core/linalg/quadrature.h"
 
-#include "core/linalg.h"
+#include "core/linalg/linalg.h"
 
 #include <math.h>
 

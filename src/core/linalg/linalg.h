@@ -1,8 +1,13 @@
-/* Linear algebra on one matrix at a time, row-major a[d, d], over BLAS and LAPACK; core/linalg_lanes.h has
- * that of many small matrices at once. */
+/* Linear algebra on one matrix at a time, row-major a[d, d], over BLAS and LAPACK. Other layouts have their
+ * own files:
+ *
+ *   linalg_lanes.h, linalg_factor.h   many small matrices, lane last: a[d, d, N]
+ *   linalg_real.h                     those of eight runs, in kernels: Real a[d, d]
+ *   dense.h                           one that is too large for a copy per draw, or for one rank */
 #pragma once
 
-#include "core/linalg_lanes.h"
+#include "core/linalg/linalg_factor.h"
+#include "core/linalg/linalg_lanes.h"
 #include "core/status.h"
 
 /* Limits BLAS to one thread from now on, unless OPENBLAS_NUM_THREADS is set: ranks are the only parallelism.
@@ -12,7 +17,7 @@ void linalg_one_thread(void);
 
 /* Computes the Cholesky factor in the lower triangle, and leaves the rest alone; returns false when A is not
  * positive definite. */
-bool linalg_factor(int d, double *a);
+bool linalg_try_cholesky(int d, double *a);
 /* Computes the same with zeros above the triangle. Returns STATUS_INPUT, with a message, when A is not
  * positive definite. */
 Status linalg_cholesky(int d, double *a);

@@ -1,21 +1,14 @@
-/* matrix_plain.c has the Cholesky factors in plain loops. The rotations by which Jacobi's method makes a
+/* linalg_plain.c has the Cholesky factors in plain loops. The rotations by which Jacobi's method makes a
  * symmetric matrix diagonal are the classical ones (Golub and Van Loan, Matrix Computations, 8.5). */
-#include "core/linalg_lanes.h"
+#include "core/linalg/linalg_factor.h"
 
 #include "core/arena.h"
 #include "core/lanes.h"
-#include "core/linalg.h"
-#include "core/matrix_tile.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_tile.h"
 
 #include <cblas.h>
 #include <float.h>
-
-/* Loads the first `count` lanes, and `rest` into the others. */
-INLINE Real linalg_load(int count, double rest, const double *from) {
-  Real x = real_of(rest);
-  matrix_tile_load(count, from, &x);
-  return x;
-}
 
 /* ---- eigenvectors */
 
@@ -103,7 +96,7 @@ static void jacobi_diagonalise(int d, int vectors, int stride, Real *a, Real *q)
   }
 }
 
-void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
+void linalg_factor_eigen(int d, int lanes, const double *a, double *q, double *w) {
   Real own[TILE_DOUBLES / REAL_WIDTH + JACOBI_APART], turned[TILE_DOUBLES / REAL_WIDTH + JACOBI_APART];
   const int size = d * d, stride = size + JACOBI_APART, fit = TILE_DOUBLES / REAL_WIDTH / stride;
   const int most = fit < 1 ? 1 : fit < JACOBI_VECTORS ? fit : JACOBI_VECTORS;
@@ -135,14 +128,15 @@ INLINE void spectral(int count, size_t d, size_t stride, const double *q, const 
     for (size_t j = 0; j <= i; j++) {
       Real sum = {0};
       for (size_t k = 0; k < d; k++)
-        sum += linalg_load(count, 0, q + (i * d + k) * stride) * linalg_load(count, 0, w + k * stride) *
-               linalg_load(count, 0, q + (j * d + k) * stride);
-      matrix_tile_store(count, &sum, a + (i * d + j) * stride);
-      matrix_tile_store(count, &sum, a + (j * d + i) * stride);
+        sum += linalg_tile_read(count, 0, q + (i * d + k) * stride) *
+               linalg_tile_read(count, 0, w + k * stride) *
+               linalg_tile_read(count, 0, q + (j * d + k) * stride);
+      linalg_tile_store(count, &sum, a + (i * d + j) * stride);
+      linalg_tile_store(count, &sum, a + (j * d + i) * stride);
     }
 }
 
-void linalg_spectral_lanes(int d, int lanes, const double *q, const double *w, double *a) {
+void linalg_factor_spectral(int d, int lanes, const double *q, const double *w, double *a) {
   TILE_VECTORS(n, lanes, spectral, (size_t)d, (size_t)lanes, q + n, w + n, a + n);
 }
 
@@ -174,7 +168,7 @@ INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, Real *ow
   Real least = real_of(0x1p-1000), bad = {0};
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j <= i; j++) /* the identity in unused lanes */
-      own[i * row + j] = linalg_load(count, i == j, a + (i * d + j) * stride);
+      own[i * row + j] = linalg_tile_read(count, i == j, a + (i * d + j) * stride);
     least = real_max(0x1p-52 * own[i * row + i], least);
   }
   for (size_t j = 0, i; j < d; j++) {
@@ -190,7 +184,7 @@ INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, Real *ow
     for (; i < d; i++) factor_rows(1, row, i, j, inverse, own);
   }
   for (size_t i = 0; i < d; i++)
-    for (size_t j = 0; j <= i; j++) matrix_tile_store(count, &own[i * row + j], a + (i * d + j) * stride);
+    for (size_t j = 0; j <= i; j++) linalg_tile_store(count, &own[i * row + j], a + (i * d + j) * stride);
   for (int n = 0; jitters && n < count; n++) jitters[n] += (int)bad[n];
 }
 
@@ -210,7 +204,7 @@ static void linalg_cholesky_each_lane(int d, int lanes, double *a, int *jitters)
   ASSERT(status == STATUS_OK);
   for (int n = 0; n < lanes; n++) {
     lanes_copy(d * d, 1, a + n, lanes, own, 1);
-    if (!linalg_factor(d, own)) {
+    if (!linalg_try_cholesky(d, own)) {
       linalg_cholesky_vectors(d, 1, lanes, a + n, jitters ? jitters + n : NULL);
       continue;
     }
@@ -220,8 +214,8 @@ static void linalg_cholesky_each_lane(int d, int lanes, double *a, int *jitters)
   free(own);
 }
 
-void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
-  if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
+void linalg_factor_cholesky(int d, int lanes, double *a, int *jitters) {
+  if (linalg_lanes_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     linalg_cholesky_each_lane(d, lanes, a, jitters);
   else
     linalg_cholesky_vectors(d, lanes, lanes, a, jitters);
@@ -233,127 +227,82 @@ void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
 INLINE void solve(int count, const bool transposed, size_t d, size_t stride, const double *l, double *x) {
   for (size_t step = 0; step < d; step++) {
     const size_t i = transposed ? d - 1 - step : step, end = transposed ? d : i;
-    Real sum = linalg_load(count, 0, x + i * stride);
+    Real sum = linalg_tile_read(count, 0, x + i * stride);
     for (size_t j = transposed ? i + 1 : 0; j < end; j++)
-      sum -= linalg_load(count, 0, l + (transposed ? j * d + i : i * d + j) * stride) *
-             linalg_load(count, 0, x + j * stride);
-    sum /= linalg_load(count, 1, l + i * (d + 1) * stride);
-    matrix_tile_store(count, &sum, x + i * stride);
+      sum -= linalg_tile_read(count, 0, l + (transposed ? j * d + i : i * d + j) * stride) *
+             linalg_tile_read(count, 0, x + j * stride);
+    sum /= linalg_tile_read(count, 1, l + i * (d + 1) * stride);
+    linalg_tile_store(count, &sum, x + i * stride);
   }
 }
 
 INLINE void solve_lanes(int d, int lanes, const bool transposed, const double *l, double *x) {
-  if (linalg_is_single(d, lanes))
+  if (linalg_lanes_is_single(d, lanes))
     cblas_dtrsv(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, d, l, d, x,
                 1);
   else
     TILE_VECTORS(n, lanes, solve, transposed, (size_t)d, (size_t)lanes, l + n, x + n);
 }
 
-void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
+void linalg_factor_forward(int d, int lanes, const double *l, double *x) {
   solve_lanes(d, lanes, false, l, x);
 }
 
-void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
+void linalg_factor_backward(int d, int lanes, const double *l, double *x) {
   solve_lanes(d, lanes, true, l, x);
 }
 
-void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
-  linalg_forward_lanes(d, lanes, l, x);
-  linalg_backward_lanes(d, lanes, l, x);
+void linalg_factor_solve(int d, int lanes, const double *l, double *x) {
+  linalg_factor_forward(d, lanes, l, x);
+  linalg_factor_backward(d, lanes, l, x);
 }
 
 /* Computes L^-1 in the lower triangle of out[d, d], with one division per row, and then L^-T L^-1 in place:
  * row i needs rows i .. d - 1, and replaces its diagonal entry last. */
 INLINE void invert_factor(int count, size_t d, size_t stride, const double *l, double *out) {
   for (size_t i = 0; i < d; i++) {
-    const Real diagonal = 1 / linalg_load(count, 1, l + i * (d + 1) * stride);
+    const Real diagonal = 1 / linalg_tile_read(count, 1, l + i * (d + 1) * stride);
     for (size_t j = 0; j < i; j++) {
       Real sum = {0};
       for (size_t k = j; k < i; k++)
-        sum -= linalg_load(count, 0, l + (i * d + k) * stride) *
-               linalg_load(count, 0, out + (k * d + j) * stride);
+        sum -= linalg_tile_read(count, 0, l + (i * d + k) * stride) *
+               linalg_tile_read(count, 0, out + (k * d + j) * stride);
       sum *= diagonal;
-      matrix_tile_store(count, &sum, out + (i * d + j) * stride);
+      linalg_tile_store(count, &sum, out + (i * d + j) * stride);
     }
-    matrix_tile_store(count, &diagonal, out + i * (d + 1) * stride);
+    linalg_tile_store(count, &diagonal, out + i * (d + 1) * stride);
   }
   for (size_t i = 0; i < d; i++) {
-    const Real diagonal = linalg_load(count, 0, out + i * (d + 1) * stride);
+    const Real diagonal = linalg_tile_read(count, 0, out + i * (d + 1) * stride);
     for (size_t j = 0; j <= i; j++) {
-      Real sum = linalg_load(count, 0, out + (i * d + j) * stride) * diagonal;
+      Real sum = linalg_tile_read(count, 0, out + (i * d + j) * stride) * diagonal;
       for (size_t k = i + 1; k < d; k++)
-        sum += linalg_load(count, 0, out + (k * d + i) * stride) *
-               linalg_load(count, 0, out + (k * d + j) * stride);
-      matrix_tile_store(count, &sum, out + (i * d + j) * stride);
-      matrix_tile_store(count, &sum, out + (j * d + i) * stride);
+        sum += linalg_tile_read(count, 0, out + (k * d + i) * stride) *
+               linalg_tile_read(count, 0, out + (k * d + j) * stride);
+      linalg_tile_store(count, &sum, out + (i * d + j) * stride);
+      linalg_tile_store(count, &sum, out + (j * d + i) * stride);
     }
   }
 }
 
-void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
+void linalg_factor_inverse(int d, int lanes, const double *l, double *inverse) {
   TILE_VECTORS(n, lanes, invert_factor, (size_t)d, (size_t)lanes, l + n, inverse + n);
 }
 
-/* ---- products with vectors */
-
-static void blas_multiply(int d, bool transposed, const double *q, const double *x, double *y) {
-  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, d, d, 1, q, d, x, 1, 0, y, 1);
-}
-
-static void linalg_multiply_each(int d, int lanes, bool transposed, const double *q, const double *x,
-                                 double *y) {
-  const MatrixShape shape = {d, 1, d, lanes};
-  const MatrixOrder vector = {1, 1};
-  if (linalg_is_single(d, lanes))
-    blas_multiply(d, transposed, q, x, y);
-  else
-    matrix_kernel_product(shape, q, matrix_order(d, transposed), x, vector, MATRIX_PLAIN, y);
-}
-
-void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  linalg_multiply_each(d, lanes, false, q, x, y);
-}
-
-void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  linalg_multiply_each(d, lanes, true, q, x, y);
-}
-
-void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y) {
-  if (linalg_is_single(d, lanes))
-    blas_multiply(d, transpose, q, x, y);
-  else
-    matrix_kernel_shared(d, lanes, q, matrix_order(d, transpose), x, y);
-}
-
-/* Computes out += factor (b' x - x' image / 2). */
-INLINE void add_image(int count, size_t d, size_t stride, double factor, const double *b, const double *x,
-                      const double *image, double *out) {
-  Real sum = linalg_load(count, 0, out);
-  for (size_t i = 0; i < d * stride; i += stride)
-    sum += factor * linalg_load(count, 0, x + i) *
-           (linalg_load(count, 0, b + i) - 0.5 * linalg_load(count, 0, image + i));
-  matrix_tile_store(count, &sum, out);
-}
-
-void linalg_add_quadratic_lanes(int d, int lanes, double factor, const double *a, const double *b,
-                                const double *x, double *image, double *out) {
-  linalg_multiply_lanes(d, lanes, a, x, image);
-  TILE_VECTORS(n, lanes, add_image, (size_t)d, (size_t)lanes, factor, b + n, x + n, image + n, out + n);
-}
+/* ---- orthonormal vectors */
 
 INLINE Real dot_product(int count, size_t d, size_t stride, const double *x, const double *y) {
   Real sum = {0};
   for (size_t i = 0; i < d * stride; i += stride)
-    sum += linalg_load(count, 0, x + i) * linalg_load(count, 0, y + i);
+    sum += linalg_tile_read(count, 0, x + i) * linalg_tile_read(count, 0, y + i);
   return sum;
 }
 
 /* Computes x += factor y. */
 INLINE void add_multiple(int count, size_t d, size_t stride, Real factor, const double *y, double *x) {
   for (size_t i = 0; i < d * stride; i += stride) {
-    const Real sum = linalg_load(count, 0, x + i) + factor * linalg_load(count, 0, y + i);
-    matrix_tile_store(count, &sum, x + i);
+    const Real sum = linalg_tile_read(count, 0, x + i) + factor * linalg_tile_read(count, 0, y + i);
+    linalg_tile_store(count, &sum, x + i);
   }
 }
 
@@ -362,7 +311,7 @@ INLINE void orthonormalise(int count, size_t vectors, size_t d, size_t stride, d
   for (size_t m = 0; m < vectors; m++) {
     double *own = e + m * vector;
     const Real before = real_root(dot_product(count, d, stride, own, own));
-    matrix_tile_store(count, &before, length + m * stride);
+    linalg_tile_store(count, &before, length + m * stride);
     for (const double *other = e; other < own; other += vector)
       add_multiple(count, d, stride, -dot_product(count, d, stride, other, own), other, own);
     const Real square = real_max(dot_product(count, d, stride, own, own), real_of(DBL_MIN));
@@ -370,6 +319,6 @@ INLINE void orthonormalise(int count, size_t vectors, size_t d, size_t stride, d
   }
 }
 
-void linalg_orthonormalise_lanes(int count, int d, int lanes, double *e, double *length) {
+void linalg_factor_orthonormalise(int count, int d, int lanes, double *e, double *length) {
   TILE_VECTORS(n, lanes, orthonormalise, (size_t)count, (size_t)d, (size_t)lanes, e + n, length + n);
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #define REAL_WIDTH SIMD_DOUBLES
-#include "core/matrix_kernel.h"
+#include "core/linalg/linalg_kernel.h"
 #include "core/real.h"
 
 #if defined(__AVX2__)
@@ -28,14 +28,14 @@ enum {
 #endif
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-INLINE __m256i matrix_tile_mask(int count) {
+INLINE __m256i linalg_tile_mask(int count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_set_epi64x(3, 2, 1, 0));
 }
 #endif
 
 /* Loads the first `count` lanes and leaves the other lanes of x alone. A whole vector, known at compile time,
  * takes a plain instruction and any other a masked one: a copy of unknown length would be a function call. */
-INLINE void matrix_tile_load(int count, const double *from, Real *x) {
+INLINE void linalg_tile_load(int count, const double *from, Real *x) {
   if (count == SIMD_DOUBLES) {
     memcpy(x, from, sizeof *x);
     return;
@@ -43,14 +43,21 @@ INLINE void matrix_tile_load(int count, const double *from, Real *x) {
 #if defined(__AVX512F__)
   *x = (Real)_mm512_mask_loadu_pd((__m512d)*x, (__mmask8)((1U << count) - 1), from);
 #elif defined(__AVX2__)
-  const __m256i mask = matrix_tile_mask(count);
+  const __m256i mask = linalg_tile_mask(count);
   *x = (Real)_mm256_blendv_pd((__m256d)*x, _mm256_maskload_pd(from, mask), _mm256_castsi256_pd(mask));
 #else
   for (int n = 0; n < count; n++) (*x)[n] = from[n];
 #endif
 }
 
-INLINE void matrix_tile_store(int count, const Real *x, double *to) {
+/* Returns the first `count` lanes, and `rest` in the others. */
+INLINE Real linalg_tile_read(int count, double rest, const double *from) {
+  Real x = real_of(rest);
+  linalg_tile_load(count, from, &x);
+  return x;
+}
+
+INLINE void linalg_tile_store(int count, const Real *x, double *to) {
   if (count == SIMD_DOUBLES) {
     memcpy(to, x, sizeof *x);
     return;
@@ -58,7 +65,7 @@ INLINE void matrix_tile_store(int count, const Real *x, double *to) {
 #if defined(__AVX512F__)
   _mm512_mask_storeu_pd(to, (__mmask8)((1U << count) - 1), (__m512d)*x);
 #elif defined(__AVX2__)
-  _mm256_maskstore_pd(to, matrix_tile_mask(count), (__m256d)*x);
+  _mm256_maskstore_pd(to, linalg_tile_mask(count), (__m256d)*x);
 #else
   for (int n = 0; n < count; n++) to[n] = (*x)[n];
 #endif
