@@ -26,6 +26,7 @@ ROOMS = {
     "sampler/diffusion": set(),
     "sampler/localised": set(),
     "sampler/gradient": set(),
+    "sampler/markov": set(),
     "sampler/tilted": {"tilt_end.h"},  # the study of log-concavity measures where tilted transport starts
     "sampler/particle": set(),
     # `prepare` uses these to turn other people's data into embedding files, and `parallel` shares the factorisation among ranks.
@@ -36,6 +37,9 @@ ROOMS = {
 BETWEEN = {
     # The reverse process of tilted transport uses the Gaussian moments of the denoised sample, as joint moments do.
     ("sampler/tilted", "sampler/diffusion/diffusion_moments.h"),
+    # The baseline of tilted transport takes Langevin steps, and the particles of SMC move by Metropolis steps.
+    ("sampler/tilted", "sampler/markov/langevin.h"),
+    ("sampler/particle", "sampler/markov/metropolis.h"),
 }
 
 # Each random stream has its own purpose (core/rng.h), never a reserved place in another stream.

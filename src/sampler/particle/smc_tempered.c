@@ -13,10 +13,10 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "core/particles.h"
-#include "core/real.h"
 #include "io/config/config_rows.h"
 #include "model/history/history_density.h"
 #include "sampler/cost.h"
+#include "sampler/markov/metropolis.h"
 #include "sampler/sampler.h"
 
 enum { EXPONENTS = 200, BISECTIONS = 60 };
@@ -66,37 +66,6 @@ static double next_exponent(Tempered *self, const double *likelihood, double exp
   return next;
 }
 
-/* Computes z[d, n] <- x + factor L z in place, from the last coordinate back to the first. */
-SIMD_CLONES
-static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
-                                 double *restrict z) {
-  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at))
-    for (int i = d - 1; i >= 0; i--) {
-      Real sum = {0}, from;
-      for (int k = 0; k <= i; k++) {
-        real_load(at, 1, z + (size_t)k * at.lanes, &from);
-        sum += root[i * d + k] * from;
-      }
-      real_load(at, 1, x + (size_t)i * at.lanes, &from);
-      sum = from + factor * sum;
-      real_store(at, 1, &sum, z + (size_t)i * at.lanes);
-    }
-}
-
-/* Replaces particles x[d + 2, n], with their densities, by the proposals that are accepted: those whose
- * uniform number is below the ratio of the densities; uniform[n] becomes 1 there, else 0. */
-SIMD_CLONES
-static void smc_tempered_accept(int d, int n, double exponent, const double *restrict proposal,
-                                double *restrict uniform, double *restrict x) {
-  const double *from = x + (size_t)d * (size_t)n, *to = proposal + (size_t)d * (size_t)n;
-  for (int j = 0; j < n; j++) {
-    double gain = to[j] - from[j] + exponent * (to[n + j] - from[n + j]);
-    uniform[j] = uniform[j] < special_exp(gain) ? 1 : 0;
-  }
-  for (int i = 0; i < d + 2; i++, x += n, proposal += n)
-    for (int j = 0; j < n; j++) x[j] = uniform[j] != 0 ? proposal[j] : x[j];
-}
-
 /* Moves the particles by random-walk Metropolis with the cloud's covariance. */
 static void smc_tempered_move(Tempered *self, double exponent, int64_t *fallbacks) {
   const int d = self->sampler->d, particles = self->particles;
@@ -107,9 +76,9 @@ static void smc_tempered_move(Tempered *self, double exponent, int64_t *fallback
   for (int step = 0; step < self->steps; step++) {
     rng_lanes_normal(&self->rng, d, self->proposal);
     rng_lanes_uniform(&self->rng, 1, self->uniform);
-    smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
+    metropolis_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
     smc_tempered_evaluate(self, self->proposal);
-    smc_tempered_accept(d, particles, exponent, self->proposal, self->uniform, self->x);
+    metropolis_accept(d, particles, exponent, self->proposal, self->uniform, self->x);
   }
 }
 

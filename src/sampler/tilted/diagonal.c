@@ -1,7 +1,7 @@
 #include "sampler/diagonal.h"
 
 #include "core/lanes.h"
-#include "sampler/tilted/langevin.h"
+#include "sampler/markov/langevin.h"
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>

@@ -22,8 +22,8 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "sampler/cost.h"
+#include "sampler/markov/langevin.h"
 #include "sampler/methods.h"
-#include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>

@@ -19,8 +19,8 @@
 #include "model/history/irls.h"
 #include "model/mixture/mixture_density.h"
 #include "sampler/cost.h"
+#include "sampler/markov/langevin.h"
 #include "sampler/sampler.h"
-#include "sampler/tilted/langevin.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "sampler/tilted/langevin.h"
+#include "sampler/markov/langevin.h"
 
 #include "core/real.h"
 #include "core/special.h"
