@@ -4,6 +4,7 @@
 #include "io/config/config_rows.h"
 #include "policy/policy.h"
 #include "policy/ridge.h"
+#include "problem/world.h"
 
 static Status explore_first_create(Policy *self) {
   Ridge *state;

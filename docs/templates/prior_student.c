@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
+#include "model/mixture/mixture_store.h"
 #include "model/prior/prior.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ static void student_score(const Prior *prior, int lanes, const double *theta, do
 
 static Status student_save(const Prior *prior, StoreFile *file) {
   int dim;
-  return mixture_save(prior->state, file, &dim);
+  return mixture_store_save(prior->state, file, &dim);
 }
 
 static Status student_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
@@ -75,7 +76,7 @@ static Status student_load(Prior *prior, StoreFile *file, const PriorFit *chain_
   Mixture *gaussian;
   ALLOCATE(prior->memory, gaussian, 1);
   prior->state = gaussian;
-  TRY(mixture_load(prior->memory, file, gaussian));
+  TRY(mixture_store_load(prior->memory, file, gaussian));
   prior->d = gaussian->d;
   if (gaussian->components != 1)
     return status_set(STATUS_INPUT, "%s: a prior 'student' has 1 component, but the file has %d",
@@ -108,7 +109,7 @@ static Status student_assemble(Prior *prior, const PriorFit *fit, const FitSourc
   gaussian->weight[0] = 1;
   memcpy(gaussian->mean, parts, d * sizeof *parts);
   memcpy(gaussian->covariance, parts + d, d * d * sizeof *parts);
-  TRY(mixture_check("the fitted prior", gaussian));
+  TRY(mixture_store_check("the fitted prior", gaussian));
   return mixture_prepare(gaussian);
 }
 

@@ -1,6 +1,7 @@
 /* The random_arms study: how well a policy chooses if it learns from arms that were played at random (pure
  * exploration; Bubeck, Munos and Stoltz 2011). Before each observation the policy says which arm it would
  * take; the curve is the expected regret of that arm. */
+#include "problem/world.h"
 #include "study/simulation.h"
 #include "study/studies.h"
 

@@ -206,7 +206,7 @@ static void app_note_unused_noise(const Study *study) {
 Status app_note_unused(const Study *study) {
   if (parallel_rank() != 0) return STATUS_OK;
   app_note_unused_noise(study);
-  return study_note_unused(study, app_note);
+  return study_unused_note(study, app_note);
 }
 
 /* ---- the table */

@@ -1,6 +1,7 @@
 #include "app/app_score_files.h"
 
 #include "io/provenance.h"
+#include "model/mixture/mixture_store.h"
 #include "model/prior/prior.h"
 
 #include <dirent.h>
@@ -110,7 +111,7 @@ static Status app_score_fill_prior(const Pack *pack, const Mixture *prior, Store
   TRY(store_text_attribute(file, NULL, "prior", pack->prior.ops->name));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
-  return mixture_save(prior, file, &dim);
+  return mixture_store_save(prior, file, &dim);
 }
 
 /* Writes prior.csv and prior.nc, a mixture; corners of a hypercube become components of covariance 0. */

@@ -1,6 +1,7 @@
 #include "app/bench_throughput.h"
 
 #include "core/clock.h"
+#include "problem/world.h"
 #include "study/simulation.h"
 
 /* The CPU seconds of a piece of work. */

@@ -3,6 +3,7 @@
 #include "io/csv_fields.h"
 #include "io/durable.h"
 #include "io/version.h"
+#include "model/mixture/mixture_store.h"
 #include "model/prior/training_samples.h"
 
 #include <errno.h>
@@ -236,7 +237,7 @@ thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, 
   memcpy(mixture.weight, weight, (size_t)c * sizeof *weight);
   memcpy(mixture.mean, mean, entries * sizeof *mean);
   memcpy(mixture.covariance, covariance, entries * (size_t)d * sizeof *covariance);
-  TRY(mixture_check("mixture", &mixture));
+  TRY(mixture_store_check("mixture", &mixture));
   TRY(library_prior_new(out));
   const Status status = prior_from_mixture(&(*out)->memory, &mixture, &defaults, &(*out)->prior);
   return library_finish_prior(status, out);

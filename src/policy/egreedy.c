@@ -3,6 +3,7 @@
 #include "io/config/config_rows.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
+#include "problem/world.h"
 
 #include <math.h>
 

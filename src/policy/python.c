@@ -5,6 +5,7 @@
 #include "io/config/config_rows.h"
 #include "policy/policy.h"
 #include "policy/python_worker.h"
+#include "problem/world.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -14,6 +14,7 @@
 #include "io/config/config_rows.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
+#include "problem/world.h"
 #include "rule/ties.h"
 #include "sampler/cost.h"
 

@@ -1,6 +1,7 @@
 #include "problem/problem_past.h"
 
 #include "core/lanes.h"
+#include "problem/world.h"
 
 enum { BLOCK = 256 /* tasks that are played together */ };
 

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/simd.h"
 #include "metric/metric_gaussian_kl.h"
+#include "problem/world.h"
 #include "sampler/cost.h"
 #include "study/keys.h"
 #include "study/study.h"

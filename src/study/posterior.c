@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
+#include "problem/world.h"
 #include "sampler/check/draws_check.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"

@@ -1,5 +1,7 @@
 #include "study/simulation.h"
 
+#include "problem/world.h"
+
 /* Draws theta* of the runs after `segment` changes of it: from the task's own prior if it has one. */
 static void simulation_draw_theta(Simulation *self, uint32_t segment) {
   const TaskRun *run = self->run;

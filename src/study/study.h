@@ -83,7 +83,7 @@ typedef struct {
 typedef struct {
   const char *name, *summary, *reference;
   const char *figure; /* the script in analysis/figures/ that draws the results */
-  /* The keys and sections that it uses and not every study does, separated by blanks (study_note_unused). */
+  /* The keys and sections that it uses and not every study does, separated by blanks (study_unused_note). */
   const char *keys;
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
   bool estimates; /* curves are estimators of a policy's value (study/estimates.h), asked for by name */

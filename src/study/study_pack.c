@@ -1,5 +1,6 @@
 #include "study/study_pack.h"
 
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <math.h>

@@ -43,7 +43,7 @@ static void study_explain_unused(const Study *study, const Config *setting, cons
              (long long)config_int(setting, "stream.tasks"));
 }
 
-Status study_note_unused(const Study *study, void (*note)(const char *sentence)) {
+Status study_unused_note(const Study *study, void (*note)(const char *sentence)) {
   char why[128], value[64], sentence[512];
   for (const ConfigKey *key = study_keys; key->name; key++) {
     bool unused = true, is_default = true;

@@ -5,4 +5,4 @@
 
 /* Calls `note` with one sentence for each such key: one that other kinds of studies or families of problems
  * use, but not those of this study in any setting. */
-Status study_note_unused(const Study *study, void (*note)(const char *sentence));
+Status study_unused_note(const Study *study, void (*note)(const char *sentence));

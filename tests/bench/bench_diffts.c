@@ -9,6 +9,7 @@
 #include "core/linalg/linalg.h"
 #include "core/quantile.h"
 #include "core/simd_peak.h"
+#include "problem/world.h"
 #include "sampler/diffusion/laplace_dps.h"
 #include "study/keys.h"
 #include "study/study.h"

@@ -7,6 +7,7 @@
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/denoiser/denoiser_network.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/mixture/mixture_store.h"
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
 #include "model/prior/prior.h"
@@ -551,7 +552,7 @@ static void test_bad_files(void) {
     CHECK_OK(store_int_attribute(file, "training_samples", 1));
     CHECK_OK(store_real_attribute(file, "most_precision", cases[i].most));
     CHECK_OK(store_dimension(file, "member", 1, &member));
-    CHECK_OK(mixture_save(&mixture, file, &dim));
+    CHECK_OK(mixture_store_save(&mixture, file, &dim));
     CHECK_OK(store_dimension(file, "bin", DENOISER_BINS, &bin));
     CHECK_OK(store_dimension(file, "units_0", (size_t)cases[i].inputs, &in));
     CHECK_OK(store_write(file, "shift", STORE_DOUBLE, 1, &dim, "shift", "1", zeros));

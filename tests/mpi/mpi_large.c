@@ -2,6 +2,7 @@
  * are the requested ones, and a block gives the same numbers with ScaLAPACK as with LAPACK. */
 #include "harness_mpi.h"
 #include "parallel/grid.h"
+#include "problem/world.h"
 #include "study/keys.h"
 #include "study/study.h"
 

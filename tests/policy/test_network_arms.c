@@ -6,6 +6,7 @@
 
 #include "policy/policies.h"
 #include "policy/policy.h"
+#include "problem/world.h"
 #include "study/keys.h"
 #include "study/study_belief.h"
 

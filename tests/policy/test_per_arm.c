@@ -5,6 +5,7 @@
 
 #include "policy/policy.h"
 #include "problem/embedding/embedding_file.h"
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <unistd.h>

@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "policy/policy.h"
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <string.h>

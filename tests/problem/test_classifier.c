@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
+#include "model/network/learning.h"
 #include "model/network/network_kernel.h"
 #include "problem/embedding/embedding_classifier.h"
 

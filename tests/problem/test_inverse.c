@@ -4,6 +4,7 @@
 #include "harness.h"
 #include "problem/problem.h"
 #include "problem/problem_theta.h"
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "problem/problem_past.h"
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <stdlib.h>

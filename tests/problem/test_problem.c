@@ -4,6 +4,7 @@
 
 #include "core/linalg/linalg.h"
 #include "problem/problem.h"
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <stdlib.h>

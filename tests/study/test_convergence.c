@@ -6,6 +6,7 @@
 #include "core/rng.h"
 #include "metric/metric_gaussian_kl.h"
 #include "problem/problem.h"
+#include "problem/world.h"
 #include "study/keys.h"
 #include "study/study.h"
 

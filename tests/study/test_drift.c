@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "model/history/history_passes.h"
 #include "problem/problem.h"
+#include "problem/world.h"
 #include "study/keys.h"
 
 #include <string.h>

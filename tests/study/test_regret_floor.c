@@ -5,6 +5,7 @@
 
 #include "model/denoiser/denoiser.h"
 #include "problem/problem.h"
+#include "problem/world.h"
 #include "study/keys.h"
 #include "study/probe/regret_floor.h"
 

@@ -3,6 +3,7 @@
 #include "core/core_tick.h"
 #include "core/linalg/linalg.h"
 #include "core/special.h"
+#include "model/network/learning.h"
 #include "model/network/network_kernel.h"
 
 #include <string.h>

@@ -10,10 +10,9 @@
 #include "model/denoiser/denoiser.h"
 #include "model/denoiser/denoiser_chain.h"
 #include "model/logs/logs.h"
+#include "model/network/network_store.h"
 
 #include <sys/types.h> /* pthread_mutex_t, without the functions of pthread.h */
-
-enum { NETWORK_MOST_HIDDEN = 6, NETWORK_MOST_UNITS = 1 << 16 /* most units of a layer in a file */ };
 
 typedef struct Prior Prior;
 
@@ -244,26 +243,3 @@ Status prior_wide_learn(const Mixture *mixture, double width, const Logs *tasks,
 /* Returns the posterior mean of g, from log_ratio[tasks]: each task's log marginal likelihood under the wide
  * Gaussian minus that under the learned prior. share[tasks + 1] is scratch. */
 double prior_wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share);
-
-/* ---- what prior files consist of (prior_store.c) */
-
-/* Checks a mixture before it is prepared. Returns STATUS_INPUT, with `name` in the message, if weights do not
- * sum to 1, a covariance is not symmetric, or a value is not finite or so extreme that simple arithmetic on
- * it would not stay finite. Weights and covariances that are off by the rounding of a float are corrected. */
-Status mixture_check(const char *name, Mixture *mixture);
-/* Saves a mixture together with its dimensions, as weight(component), mean(component, dim),
- * covariance(component, dim, dim2); *dim is the id of the dimension of theta. Anyone can write one. */
-Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim);
-/* Loads a mixture, which is not prepared. Returns STATUS_INPUT, with a message, if a number is out of
- * range. */
-Status mixture_load(Arena *memory, StoreFile *file, Mixture *out);
-/* Saves networks of one shape, parameters[count, network_parameters], as weight_1(COUNT, units_1, units_0),
- * bias_1(COUNT, units_1), .., along the dimension with this id, whose length is `count`. */
-Status network_save(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
-                    int dimension);
-/* Loads the widths of the hidden layers of a file with `count` networks: hidden[NETWORK_MOST_HIDDEN]. Returns
- * STATUS_INPUT if the layers do not lead from this many inputs to this many outputs. */
-Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t outputs, int *hidden_count,
-                           int *hidden);
-/* Loads parameters[count, network_parameters]. Returns STATUS_INPUT if one is not finite. */
-Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, float *parameters);

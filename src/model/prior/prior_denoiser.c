@@ -3,7 +3,10 @@
  * it are draws without evidence. The mixture that its network corrects is fitted to the same samples. */
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/mixture/mixture_store.h"
+#include "model/network/learning.h"
 #include "model/network/network.h"
+#include "model/network/network_store.h"
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
 #include "model/prior/prior.h"
@@ -300,7 +303,7 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
   double ends[DENOISER_BINS];
   for (int k = 0; k < DENOISER_BINS; k++) ends[k] = denoiser_check_end(prior->d, k);
   TRY(store_dimension(file, "member", 1, &member));
-  TRY(mixture_save(&self->mixture, file, &dim));
+  TRY(mixture_store_save(&self->mixture, file, &dim));
   TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
   TRY(training_origin_save(&self->origin, self->denoiser.shift, self->denoiser.scale, file, dim));
   TRY(store_real_attribute(file, "most_precision", self->network.most_precision));
@@ -311,7 +314,7 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
                     (const double *)(const void *)((const char *)&self->check + CHECKS[i].offset)));
   TRY(store_write(file, "network_share", STORE_DOUBLE, 1, &bin,
                   "share of the network's correction kept in the bin", "1", self->network.share));
-  return network_save(&self->network.shape, 1, self->parameters, file, member);
+  return network_store_save(&self->network.shape, 1, self->parameters, file, member);
 }
 
 static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
@@ -320,11 +323,11 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
   Mixture mixture;
   int hidden_count, hidden[NETWORK_MOST_HIDDEN];
   (void)chain_settings;
-  TRY(mixture_load(prior->memory, file, &mixture));
+  TRY(mixture_store_load(prior->memory, file, &mixture));
   const size_t d = (size_t)mixture.d;
   if (d > MOST_DIMENSIONS)
     return status_set(STATUS_INPUT, "%s: %zu dimensions are too many for a denoiser", store_path(file), d);
-  TRY(network_load_hidden(file, 1, (size_t)denoiser_input_count(mixture.d), d, &hidden_count, hidden));
+  TRY(network_store_load_hidden(file, 1, (size_t)denoiser_input_count(mixture.d), d, &hidden_count, hidden));
   TRY(prior_denoiser_create(prior, &mixture, hidden_count, hidden, &self));
   TRY(training_origin_load(file, d, &self->origin, self->denoiser.shift, self->denoiser.scale));
   TRY(training_check_scale(store_path(file), mixture.d, self->denoiser.shift, self->denoiser.scale));
@@ -347,7 +350,7 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
     return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
                       store_path(file), self->network.most_precision);
   TRY(prior_denoiser_set_companion(prior));
-  return network_load(&self->network.shape, 1, file, self->parameters);
+  return network_store_load(&self->network.shape, 1, file, self->parameters);
 }
 
 const PriorOps prior_denoiser = {

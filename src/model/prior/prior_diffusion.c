@@ -2,7 +2,9 @@
  * its own regression. */
 #include "core/simd.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/mixture/mixture_store.h"
 #include "model/network/network_kernel.h"
+#include "model/network/network_store.h"
 #include "model/prior/prior.h"
 #include "model/prior/training.h"
 
@@ -190,7 +192,7 @@ static Status prior_diffusion_assemble_companion(Prior *prior, const double *par
   if (prior->d > COMPANION_MOST) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
   TRY(mixture_unpack(prior->memory, prior->d, part, mixture));
-  TRY(mixture_check("the companion mixture of the fitted prior", mixture));
+  TRY(mixture_store_check("the companion mixture of the fitted prior", mixture));
   prior->companion = mixture;
   return mixture_prepare(mixture);
 }
@@ -200,7 +202,7 @@ static Status prior_diffusion_load_companion(Prior *prior, StoreFile *file) {
   Mixture *mixture;
   if (!store_has_variable(file, "weight")) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
-  TRY(mixture_load(prior->memory, file, mixture));
+  TRY(mixture_store_load(prior->memory, file, mixture));
   if (mixture->d != prior->d)
     return status_set(STATUS_INPUT, "%s: the mixture has %d dimensions, but the networks have %d",
                       store_path(file), mixture->d, prior->d);
@@ -263,7 +265,7 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   TRY(training_origin_find(samples, &self->origin));
   TRY(prior_diffusion_check_vectors(self, "the fitted prior"));
-  for (size_t k = 0; k < (size_t)fit->schedule.stages * count; k++) /* as prior_store.c does for files */
+  for (size_t k = 0; k < (size_t)fit->schedule.stages * count; k++) /* as network_store.c does for files */
     if (!isfinite(self->parameters[k]))
       return status_set(STATUS_INPUT,
                         "the fitted prior: the network of stage %zu contains a value that is not finite",
@@ -290,7 +292,7 @@ static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
   const Chain *chain = &self->chain;
   int stage, dim;
   TRY(store_dimension(file, "stage", (size_t)chain->schedule.stages, &stage));
-  TRY(prior->companion ? mixture_save(prior->companion, file, &dim)
+  TRY(prior->companion ? mixture_store_save(prior->companion, file, &dim)
                        : store_dimension(file, "dim", (size_t)prior->d, &dim));
   TRY(store_text_attribute(file, NULL, "last_stage",
                            chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
@@ -303,7 +305,7 @@ static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
                   "mean squared error of the noise for each coordinate on held-out samples", "1",
                   self->loss + 1));
   TRY(training_origin_save(&self->origin, chain->shift, chain->scale, file, dim));
-  return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
+  return network_store_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
 }
 
 /* Loads a prior. All settings come from the file, so that a stored prior is used as it was fitted. */
@@ -321,7 +323,7 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
   Status status = prior_diffusion_check_dimension(d);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   fit.schedule.stages = (int)stages;
-  TRY(network_load_hidden(file, stages, d, d, &fit.hidden_count, fit.hidden));
+  TRY(network_store_load_hidden(file, stages, d, d, &fit.hidden_count, fit.hidden));
   TRY(prior_diffusion_create(prior, &fit, (int)d, &self));
   Chain *chain = &self->chain;
   TRY(store_shape(file, "loss", 1, &stages));
@@ -335,7 +337,7 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
     return status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",
                       store_path(file), text);
   chain->last_stage = schedule_last_stage(text);
-  TRY(network_load(&self->shape, stages, file, self->parameters));
+  TRY(network_store_load(&self->shape, stages, file, self->parameters));
   TRY(prior_diffusion_check_vectors(self, store_path(file)));
   return prior_diffusion_load_companion(prior, file);
 }

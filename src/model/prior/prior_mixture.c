@@ -8,6 +8,7 @@
 #include "core/linalg/linalg.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
+#include "model/mixture/mixture_store.h"
 #include "model/prior/families.h"
 #include "model/prior/logs_fit.h"
 #include "model/prior/prior.h"
@@ -150,7 +151,7 @@ Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *m
   *out = *prior;
   out->memory = memory;
   TRY(mixture_copy(memory, mixture, &copy));
-  TRY(mixture_check("the fitted prior", &copy));
+  TRY(mixture_store_check("the fitted prior", &copy));
   return prior_closed_create(out, &copy, &self->choice, chain_settings);
 }
 
@@ -260,14 +261,14 @@ static Status prior_closed_save(const Prior *prior, StoreFile *file) {
   const Closed *self = prior->state;
   int dim;
   TRY(prior_mixture_save_choice(&self->choice, file));
-  return mixture_save(prior->mixture, file, &dim);
+  return mixture_store_save(prior->mixture, file, &dim);
 }
 
 static Status prior_closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Mixture mixture;
   MixtureChoice choice;
   TRY(prior_mixture_load_choice(file, &choice));
-  TRY(mixture_load(prior->memory, file, &mixture));
+  TRY(mixture_store_load(prior->memory, file, &mixture));
   if (prior->ops == &prior_gaussian && mixture.components != 1)
     return status_set(STATUS_INPUT, "%s: a prior '%s' has 1 component, but the file has %d; is it a '%s'?",
                       store_path(file), prior_gaussian.name, mixture.components, prior_mixture.name);
@@ -357,7 +358,7 @@ static Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Fi
   }
   prior->noise = chosen[HEAD_NOISE];
   TRY(mixture_unpack(prior->memory, prior->d, chosen + BEFORE, &mixture));
-  TRY(mixture_check("the fitted prior", &mixture));
+  TRY(mixture_store_check("the fitted prior", &mixture));
   return prior_closed_create(prior, &mixture, &choice, fit);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/core_tick.h"
 #include "core/simd.h"
+#include "model/network/learning.h"
 #include "model/network/network_kernel.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
  * arms, rewards and probabilities come from the finished tasks. */
 #include "io/provenance.h"
 #include "parallel/results/reduce_internal.h"
+#include "problem/world.h"
 
 #include <ctype.h>
 #include <errno.h>

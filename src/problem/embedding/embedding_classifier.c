@@ -1,5 +1,6 @@
 #include "problem/embedding/embedding_classifier.h"
 
+#include "model/network/learning.h"
 #include "model/network/network_kernel.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* How sure an agent is of the optimal arm, measured by the entropy H(A*) of the arm that is best under
  * posterior draws (Russo and Van Roy 2016, An information-theoretic analysis of Thompson sampling). It is
  * estimated from the shares of M draws, so it is about (arms that occur - 1) / (2 M) too low. */
+#include "problem/world.h"
 #include "study/probes.h"
 
 typedef struct {

@@ -2,6 +2,7 @@
 
 #include "core/special.h"
 #include "model/prior/prior_grid.h"
+#include "problem/world.h"
 #include "study/probes.h"
 
 static Status regret_floor_refuse(const char *why) {
