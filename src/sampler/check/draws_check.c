@@ -99,7 +99,8 @@ static void ask_judges(DrawsCheck *self, const History *history) {
     }
   }
   for (int b = 0; b < runs; b++)
-    if (self->fallbacks[b] > 0) self->width[b] = sqrt(self->width[b] - self->centre[b] * self->centre[b]);
+    if (self->fallbacks[b] > 0) /* rounding can make this negative */
+      self->width[b] = sqrt(fmax(self->width[b] - self->centre[b] * self->centre[b], 0));
 }
 
 void draws_check_add(DrawsCheck *self, const History *history, int draws, const double *theta) {

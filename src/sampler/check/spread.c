@@ -16,10 +16,10 @@ static const double CLOSE = 0.1, SKEWED = 0.25, FAR = 0.25;
 /* Standard errors allowed on top, and the number of draws per dimension below which they are too large to
  * tell. */
 enum { ERRORS = 4, FEWEST = 20 };
-/* Draws that others are judged by where the posterior is not known in closed form: as many as make the
- * standard errors small next to what is allowed anyway, and fewer where slice steps move them, which costs
- * twenty times as much. The steps are doubled until that no longer moves the mean. */
-enum { JUDGES = 6000, MOVED_JUDGES = 2000, FEWEST_STEPS = 20, MOST_STEPS = 160 };
+/* Reference draws, that others are judged by where the posterior is not known in closed form: as many as make
+ * the standard errors small next to what is allowed anyway, and fewer where slice steps move them, which
+ * costs twenty times as much. The steps are doubled until that no longer moves the mean. */
+enum { REFERENCE = 6000, MOVED_REFERENCE = 2000, FEWEST_STEPS = 20, MOST_STEPS = 160 };
 typedef struct {
   double *mean; /* [d] */
   double *precision, *half, *map; /* [d, d] */
@@ -71,20 +71,20 @@ static Status find_moments_by_draws(const Sampler *sampler, const History *histo
   double *theta, *before;
   TRY(mixture_posterior_create(&scratch, sampler->setup.prior->mixture, history->likelihood, 1,
                                mixture_posterior_options(NULL), &posterior));
-  ALLOCATE(&scratch, theta, (size_t)d * JUDGES);
+  ALLOCATE(&scratch, theta, (size_t)d * REFERENCE);
   ALLOCATE(&scratch, before, d);
   mixture_posterior_set_steps(posterior, FEWEST_STEPS);
-  find_moments_of_draws(posterior, sampler, history, MOVED_JUDGES, theta, mean, covariance);
+  find_moments_of_draws(posterior, sampler, history, MOVED_REFERENCE, theta, mean, covariance);
   *settled = !mixture_posterior_moved(posterior);
-  *draws = *settled ? JUDGES : MOVED_JUDGES;
-  if (*settled) find_moments_of_draws(posterior, sampler, history, JUDGES, theta, mean, covariance);
+  *draws = *settled ? REFERENCE : MOVED_REFERENCE;
+  if (*settled) find_moments_of_draws(posterior, sampler, history, REFERENCE, theta, mean, covariance);
   for (int steps = 2 * FEWEST_STEPS; steps <= MOST_STEPS && !*settled; steps *= 2) {
     memcpy(before, mean, (size_t)d * sizeof *mean);
     mixture_posterior_set_steps(posterior, steps);
-    find_moments_of_draws(posterior, sampler, history, MOVED_JUDGES, theta, mean, covariance);
+    find_moments_of_draws(posterior, sampler, history, MOVED_REFERENCE, theta, mean, covariance);
     *settled = true;
     for (int i = 0; i < d; i++) {
-      const double error = sqrt(2 * covariance[i * d + i] / MOVED_JUDGES);
+      const double error = sqrt(2 * covariance[i * d + i] / MOVED_REFERENCE);
       *settled = *settled && fabs(mean[i] - before[i]) <= ERRORS * error;
     }
   }
@@ -188,22 +188,22 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   if (!out->known) return STATUS_OK;
   const bool gaussian = likelihood_is_conjugate(sampler->setup.likelihood) &&
                         sampler->setup.prior->mixture->components == 1; /* so known up to rounding */
-  spread_set_bounds(sampler, draws, gaussian, out);
+  double reference = INFINITY;
   ALLOCATE_ARRAYS(&scratch, d, work.mean, work.value);
   ALLOCATE_ARRAYS(&scratch, matrix, work.precision, work.half, work.map, work.moment, work.vectors);
   ALLOCATE(&scratch, work.e, (size_t)d * (size_t)draws);
   if (!gaussian) {
     out->known = !stand_in_needed(out->hidden); /* otherwise the narrowest direction has no digits */
-    if (!out->known) return STATUS_OK;
-    double judges;
-    TRY(find_moments(&work, sampler, &tempered, &judges, &out->known));
-    spread_set_bounds(sampler, 1 / (1.0 / draws + 1 / judges), false, out);
-    return out->known ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
+    if (out->known) TRY(find_moments(&work, sampler, &tempered, &reference, &out->known));
+    found = out->known;
+  } else {
+    const HistoryView view = history_view(&tempered, 1, 0, 1);
+    linalg_mean(d, draws, theta, work.mean);
+    if (history->rounds > 0) /* otherwise Lambda is 0, as allocated */
+      history_evidence(&view, work.precision, work.value);
+    TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
   }
-  linalg_mean(d, draws, theta, work.mean);
-  if (history->rounds > 0) /* otherwise Lambda is 0, as allocated */
-    history_evidence(&(HistoryView){&tempered, 1, 0, 1, NULL, NULL}, work.precision, work.value);
-  TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
+  spread_set_bounds(sampler, 1 / (1.0 / draws + 1 / reference), gaussian, out);
   return found ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
 }
 
