@@ -240,7 +240,7 @@ static Status train_warn_of_logs(const Logs *logs, const Prior *prior) {
   double freedom = ENOUGH;
   const char *few = NULL;
   bool *seen_twice;
-  if (logs->likelihood->ops == likelihood_find("logistic")) {
+  if (logs->likelihood->ops->binary) {
     ALLOCATE(&scratch, seen_twice, logs->d);
     TRY(logs_seen_twice(logs, seen_twice));
     for (int i = 0; i < logs->d; i++)

@@ -147,6 +147,7 @@ const LikelihoodOps likelihood_logistic = {.name = "logistic",
                                                "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
                                            .reference = "DiffTS, Section 2.2",
                                            .self_concordance = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
+                                           .binary = true,
                                            .rewards = "0 or 1",
                                            .admits = logistic_admits,
                                            .mean = logistic_mean,

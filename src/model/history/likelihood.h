@@ -21,6 +21,8 @@ typedef struct {
    * self-concordance, Bach 2010): how fast the curvature can change, on which the safeguard and the stopping
    * rule of IRLS rest (model/history/irls.h). */
   double self_concordance;
+  /* Rewards are 0 or 1: a single one tells the mean of theta but nothing about its spread. */
+  bool binary;
   const char *rewards; /* what y can be, in words */
   bool (*admits)(double y);
   /* mean[n]: the mean rewards g(u). */

@@ -121,7 +121,7 @@ static Status logs_check_clicks(const Logs *logs) {
 Status logs_check_identified(const Logs *logs) {
   const double share = 1e-6; /* of the observations; rounding leaves less */
   double freedom;
-  if (logs->likelihood->ops == &likelihood_logistic) return logs_check_clicks(logs);
+  if (logs->likelihood->ops->binary) return logs_check_clicks(logs);
   if (!logs->estimate_noise || logs_has_rows(logs)) return STATUS_OK;
   TRY(logs_noise_freedom(logs, 1, &freedom));
   if (freedom > share * (double)logs->observations) return STATUS_OK;
