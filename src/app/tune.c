@@ -293,7 +293,7 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
 }
 
 static Status tune_study(void) {
-  static const OwnershipKind kind = {"a policy", .has = "yaml"}; /* no NetCDF file has this attribute */
+  static const OwnershipKind kind = {"a policy", .has = NULL};
   SCRATCH_ARENA(memory);
   SCOPED(Study, priors, study_destroy);
   SCOPED(Study, tasks, study_destroy);

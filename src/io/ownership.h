@@ -21,7 +21,7 @@ Ownership io_ownership_of(int folder, const char *name);
 bool io_ownership_carries(int folder, const char *name, const char *text);
 
 /* What tells the files of a kind from all others of this program: the global attributes that they have and
- * lack (NULL: any). */
+ * lack (NULL: any); `has` is NULL for a kind that is text, as no NetCDF file is. */
 typedef struct {
   const char *what; /* for messages: "draws" */
   const char *has, *lacks;

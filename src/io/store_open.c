@@ -384,7 +384,7 @@ bool io_ownership_carries(int folder, const char *name, const char *text) {
 /* Returns whether a file of this program is of a kind. */
 static bool store_is_of_kind(const char *path, const OwnershipKind *kind) {
   SCOPED(StoreFile *, file, store_close);
-  return store_open(path, &file) == STATUS_OK && store_has_attribute(file, kind->has) &&
+  return kind->has && store_open(path, &file) == STATUS_OK && store_has_attribute(file, kind->has) &&
          !(kind->lacks && store_has_attribute(file, kind->lacks));
 }
 
