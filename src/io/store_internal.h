@@ -8,6 +8,7 @@ struct StoreFile {
   int ncid; /* -1: not open yet */
   uint64_t size; /* in bytes, of a file being read */
   bool classic; /* of a file being read: CDF-1, 2 or 5, not netCDF-4 */
+  bool sealed; /* of a file being read: as this program wrote it */
   bool in_memory; /* being written: all of it is in memory until it is finished */
   bool failed; /* a call of the library failed while writing */
   char path[];

@@ -293,7 +293,6 @@ static Status check_whole(StoreFile *file, bool own) {
   SCOPED(FILE *, stream, input_close);
   const char *path = file->path;
   struct stat info;
-  bool sealed;
   uint64_t end = 0;
   TRY(input_stream(path, &stream));
   const Magic magic = magic_of(stream);
@@ -302,15 +301,15 @@ static Status check_whole(StoreFile *file, bool own) {
   if (magic == MAGIC_OTHER) return store_refuse_format(path, stream);
   file->size = (uint64_t)info.st_size;
   file->classic = magic == MAGIC_CLASSIC;
-  TRY(store_seal_verify(path, stream, file->size, &sealed));
-  if (own && !sealed)
+  TRY(store_seal_verify(path, stream, file->size, &file->sealed));
+  if (own && !file->sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
   if (file->classic)
     TRY(walk_header(&(Walk){.stream = stream, .size = file->size}, path, &end));
   else
     end = hdf5_end(stream);
-  return sealed ? STATUS_OK : store_seal_check_tail(path, stream, file->size, end);
+  return file->sealed ? STATUS_OK : store_seal_check_tail(path, stream, file->size, end);
 }
 
 static Status open_checked(const char *path, bool own, StoreFile **out) {

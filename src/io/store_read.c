@@ -227,11 +227,12 @@ static bool store_is_missing(const Missing *missing, double value) {
 }
 
 /* Replaces by NaN those of values[count[rank]] that are missing. Refuses them where the caller reads
- * integers. */
+ * integers. Files that this program wrote have no other marks than NaN. */
 static Status store_mark_missing(StoreFile *file, const Variable *variable, StoreType type,
                                  const size_t *count, void *values) {
   Missing missing;
   size_t elements = 1;
+  if (file->sealed) return STATUS_OK;
   TRY(store_find_missing(file, variable, &missing));
   for (int axis = 0; axis < variable->rank; axis++) elements *= count[axis];
   for (size_t i = 0; i < elements; i++) {
