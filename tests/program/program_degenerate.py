@@ -112,6 +112,10 @@ class Degenerate(ProgramTest):
                 np.testing.assert_allclose(found[0], theta[~part].std(axis=0), rtol=0.01)
                 if name != "outlier":
                     np.testing.assert_allclose(found[1], theta[part].std(axis=0), rtol=0.01)
+        said = "of 2 components have, in some coordinate, a standard deviation of only 1e-06 times that of all samples"
+        for distance, narrow in ((1e4, False), (1e8, True)):
+            stderr = self.fit(self.z[:, :1] + distance * first[:, None], components=2)[3]
+            self.assertEqual(f"2 {said}" in stderr, narrow, stderr)
         theta = np.c_[self.z[:, 0], self.z[:, 0] + 1e-4 * self.z[:, 1]]
         covariance = self.fit(theta, components=1)[2][0]
         along = np.array([-1, 1])

@@ -2,6 +2,7 @@
 
 #include "core/linalg/linalg.h"
 #include "core/quantile.h"
+#include "model/mixture/em.h"
 
 #include <float.h>
 #include <math.h>
@@ -273,23 +274,42 @@ static Status mixture_frame_write(Arena *memory, int i, int k, const int *basis,
   return k > 0 ? STATUS_OK : arena_print(memory, text, "%sis constantly %.6g", *text, rest);
 }
 
-/* Regresses coordinate i on the coordinates basis[k], from the covariance of all: factor[k], and the variance
- * that remains. gram[k, k] is scratch. */
-static double mixture_frame_remainder(int d, const double *covariance, int i, int k, const int *basis,
-                                      double *gram, double *factor) {
+/* The coordinates basis[k] that the others are regressed on, and the Cholesky factor L of the covariance of
+ * all d, whose rows are known for these. */
+typedef struct {
+  int d, k;
+  int *basis;
+  double *root; /* [d, d] */
+} FrameBasis;
+
+/* Computes row[k] = L^-1 c for the covariances c of coordinate i with the basis; returns the variance that
+ * remains of it. */
+static double mixture_frame_reduce(const FrameBasis *self, const double *covariance, int i, double *row) {
+  const int d = self->d;
   double rest = covariance[i * (d + 1)];
-  for (int j = 0; j < k; j++) {
-    const double scale = sqrt(covariance[basis[j] * (d + 1)]);
-    factor[j] = covariance[i * d + basis[j]] / scale;
-    for (int l = 0; l < k; l++)
-      gram[j * k + l] = covariance[basis[j] * d + basis[l]] / scale / sqrt(covariance[basis[l] * (d + 1)]);
+  for (int j = 0; j < self->k; j++) {
+    row[j] = covariance[i * d + self->basis[j]];
+    for (int l = 0; l < j; l++) row[j] -= self->root[j * d + l] * row[l];
+    row[j] /= self->root[j * d + j];
+    rest -= row[j] * row[j];
   }
-  linalg_factor_cholesky(k, 1, gram, NULL);
-  linalg_factor_forward(k, 1, gram, factor);
-  for (int j = 0; j < k; j++) rest -= factor[j] * factor[j];
-  linalg_factor_backward(k, 1, gram, factor);
-  for (int j = 0; j < k; j++) factor[j] /= sqrt(covariance[basis[j] * (d + 1)]);
   return rest;
+}
+
+/* Replaces row[k] by the coefficients of the regression, L^-T row. */
+static void mixture_frame_solve(const FrameBasis *self, double *row) {
+  for (int j = self->k - 1; j >= 0; j--) {
+    for (int l = j + 1; l < self->k; l++) row[j] -= self->root[l * self->d + j] * row[l];
+    row[j] /= self->root[j * self->d + j];
+  }
+}
+
+/* Adds coordinate i, of which the variance `rest` remains. */
+static void mixture_frame_extend(FrameBasis *self, int i, const double *row, double rest) {
+  double *to = self->root + self->k * self->d;
+  memcpy(to, row, (size_t)self->k * sizeof *row);
+  to[self->k] = sqrt(rest);
+  self->basis[self->k++] = i;
 }
 
 /* Returns whether a standard deviation is the width that constants get; if the constant is 0, that is
@@ -303,27 +323,54 @@ Status mixture_frame_describe(Arena *memory, const Mixture *mixture, const char 
   SCRATCH_ARENA(scratch);
   const int d = mixture->d;
   const double slack = 4;
-  double *mean, *covariance, *gram, *factor, widest = 0;
-  int *basis, k = 0;
+  FrameBasis others = {.d = d};
+  double *mean, *covariance, *factor, widest = 0;
   *out = NULL;
-  ALLOCATE_ARRAYS(&scratch, d, mean, factor, basis);
-  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)d, covariance, gram);
+  ALLOCATE_ARRAYS(&scratch, d, mean, factor, others.basis);
+  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)d, covariance, others.root);
   mixture_moments(mixture, mean, covariance);
   for (int i = 0; i < d; i++) widest = fmax(widest, sqrt(covariance[i * (d + 1)]));
   for (int i = 0; i < d; i++) {
     const double deviation = sqrt(covariance[i * (d + 1)]),
                  rounding = fmax(NOTHING * deviation, 16 * DBL_EPSILON * fabs(mean[i]));
-    double rest = mean[i];
     if (mixture_frame_is_constant(mean[i], deviation, widest)) {
-      TRY(mixture_frame_write(memory, i, 0, basis, factor, mean[i], out));
-    } else if (k > 0 && mixture_frame_remainder(d, covariance, i, k, basis, gram, factor) <=
-                            slack * rounding * rounding) {
-      for (int j = 0; j < k; j++) rest -= factor[j] * mean[basis[j]];
-      if (fabs(rest) <= NOTHING * deviation) rest = 0;
-      TRY(mixture_frame_write(memory, i, k, basis, factor, rest, out));
-    } else {
-      basis[k++] = i;
+      TRY(mixture_frame_write(memory, i, 0, others.basis, factor, mean[i], out));
+      continue;
     }
+    const double left = mixture_frame_reduce(&others, covariance, i, factor);
+    double rest = mean[i];
+    if (others.k == 0 || left > slack * rounding * rounding) {
+      mixture_frame_extend(&others, i, factor, left);
+      continue;
+    }
+    mixture_frame_solve(&others, factor);
+    for (int j = 0; j < others.k; j++) rest -= factor[j] * mean[others.basis[j]];
+    if (fabs(rest) <= NOTHING * deviation) rest = 0;
+    TRY(mixture_frame_write(memory, i, others.k, others.basis, factor, rest, out));
   }
   return STATUS_OK;
+}
+
+Status mixture_frame_describe_widened(Arena *memory, const Mixture *mixture, const char **out) {
+  SCRATCH_ARENA(scratch);
+  const double slack = 2;
+  const int d = mixture->d;
+  double *mean, *covariance;
+  int widened = 0;
+  *out = NULL;
+  ALLOCATE(&scratch, mean, d);
+  ALLOCATE(&scratch, covariance, (size_t)d * (size_t)d);
+  mixture_moments(mixture, mean, covariance);
+  for (int c = 0; c < mixture->components; c++) {
+    const double *own = mixture->covariance + (size_t)c * (size_t)d * (size_t)d;
+    bool narrow = false;
+    for (int i = 0; i < d * d; i += d + 1) narrow = narrow || own[i] <= slack * EM_LEAST * covariance[i];
+    widened += narrow;
+  }
+  if (widened == 0) return STATUS_OK;
+  return arena_print(
+      memory, out,
+      "%d of %d components have, in some coordinate, a standard deviation of only %g times that "
+      "of all samples: no fit is narrower, though the samples may be",
+      widened, mixture->components, sqrt(EM_LEAST));
 }

@@ -36,3 +36,6 @@ Status mixture_frame_apply(Arena *memory, const MixtureFrame *frame, Mixture *mi
 /* Creates *out, sentences that name the coordinates of theta that are constant under the mixture, or linear
  * combinations of others, up to rounding; NULL if there are none. */
 Status mixture_frame_describe(Arena *memory, const Mixture *mixture, const char **out);
+/* Creates *out, a sentence about the components of a fit that are as narrow as a fit can be, and may belong
+ * to samples that are closer together; NULL if there are none. */
+Status mixture_frame_describe_widened(Arena *memory, const Mixture *mixture, const char **out);

@@ -35,8 +35,7 @@ const char *prior_doubt(const Prior *prior) {
   return doubt ? doubt : prior->note;
 }
 
-/* Finds the coordinates of a finished prior that do not vary on their own. */
-static Status prior_find_fixed(Prior *prior) {
+Status prior_find_fixed(Prior *prior) {
   const Mixture *mixture = prior_stand_in(prior);
   const char *names;
   if (!mixture) return STATUS_OK;
@@ -44,6 +43,16 @@ static Status prior_find_fixed(Prior *prior) {
   if (!names) return STATUS_OK;
   return arena_print(prior->memory, &prior->note,
                      "%s: the prior fixes this up to rounding, and no data change it", names);
+}
+
+/* Adds to the note of a prior that was fitted which components would be narrower if a fit could tell. */
+static Status prior_find_widened(Prior *prior) {
+  const char *sentence;
+  if (!prior->mixture) return STATUS_OK;
+  TRY(mixture_frame_describe_widened(prior->memory, prior->mixture, &sentence));
+  if (!sentence) return STATUS_OK;
+  return arena_print(prior->memory, &prior->note, "%s%s%s", prior->note ? prior->note : "",
+                     prior->note ? "; " : "", sentence);
 }
 
 const char *prior_closed_name(int index) {
@@ -57,7 +66,8 @@ Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOp
                            const PriorFit *fit, const double *parts, Prior *out) {
   *out = (Prior){.memory = memory, .ops = family, .d = fit_source_dimension(source)};
   TRY(family->assemble(out, fit, source, parts));
-  return prior_find_fixed(out);
+  TRY(prior_find_fixed(out));
+  return prior_find_widened(out);
 }
 
 Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,

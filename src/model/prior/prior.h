@@ -184,6 +184,8 @@ Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *
                         Prior *out);
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out);
+/* Sets the note of a finished prior that names the coordinates which do not vary on their own. */
+Status prior_find_fixed(Prior *prior);
 /* Creates a Gaussian or mixture prior with these components (copied) and the exact chain of
  * `chain_settings`. */
 Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out);

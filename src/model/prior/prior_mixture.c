@@ -141,7 +141,8 @@ Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit 
   *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
   Mixture copy;
   TRY(mixture_copy(memory, mixture, &copy));
-  return prior_closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings);
+  TRY(prior_closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings));
+  return prior_find_fixed(out);
 }
 
 Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *mixture,
