@@ -44,9 +44,10 @@ static void study_explain_unused(const Study *study, const Config *setting, cons
 }
 
 Status study_unused_note(const Study *study, void (*note)(const char *sentence)) {
-  char why[128], value[64], sentence[512];
+  char why[128], value[64], other[64], sentence[512];
   for (const ConfigKey *key = study_keys; key->name; key++) {
-    bool unused = true, is_default = true;
+    bool unused = true, is_default = true, swept = false;
+    config_show(study->file->settings[0], key->name, sizeof value, value);
     for (int s = 0; s < study->file->setting_count && unused; s++) {
       const Config *setting = study->file->settings[s];
       bool same;
@@ -54,10 +55,12 @@ Status study_unused_note(const Study *study, void (*note)(const char *sentence))
       is_default = is_default && same;
       study_explain_unused(study, setting, key->name, sizeof why, why);
       unused = *why;
+      config_show(setting, key->name, sizeof other, other);
+      swept = swept || strcmp(other, value) != 0;
     }
     if (!unused || is_default) continue;
-    config_show(study->file->settings[0], key->name, sizeof value, value);
-    snprintf(sentence, sizeof sentence, "%s is %s, but %s", key->name, value, why);
+    snprintf(sentence, sizeof sentence, "%s is %s%s, but %s", key->name, value,
+             swept ? " and other values" : "", why);
     note(sentence);
   }
   return STATUS_OK;

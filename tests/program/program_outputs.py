@@ -94,6 +94,7 @@ class Outputs(TinyTest):
                             ([*of_table, "problem.snr=2"], ["problem.snr is 2, but"]), (of_table, []),
                             (["problem.family=pool", "problem.features=sphere"], ["problem.features is sphere, but problem.family pool does not use it"]),
                             (["problem.zeta=2"], ["problem.zeta is 2, but problem.family synthetic does not use it"]),
+                            (["problem.zeta=[2, 3]"], ["problem.zeta is 2 and other values, but problem.family synthetic does not use it"]),
                             (["stream.tasks=5"], ["stream.tasks is 5, but study bandit does not use it"]),
                             (["train_fraction=0.1"], ["train_fraction is 0.1, but study bandit does not use it"]),
                             (["study=posterior", "policies=[ts]", "feedback.delay=3", "problem.theta=gaussian"], ["feedback.delay is 3, but study posterior", "problem.rounds is 4, but study posterior"]),
