@@ -6,7 +6,9 @@ import numbers as kinds
 import os
 import pathlib
 import re
+import sys
 import threading
+import warnings
 
 import numpy as np
 
@@ -22,6 +24,14 @@ class Error(Exception):
     def __init__(self, sentence, code=BAD_INPUT):
         super().__init__(sentence)
         self.code = code
+
+
+def warn(sentence):
+    """Warn at the line outside this package that called it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(sentence, stacklevel=level)
 
 
 def beside(*names):

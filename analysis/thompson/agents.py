@@ -49,7 +49,8 @@ class Agents(Belief):
         if ids.dtype.kind not in "iu" and ids.size or ids.ndim != 1:
             raise TypeError(f"ids is {ids.ndim}-dimensional, of type {ids.dtype}: a list of integers is needed")
         if ids.size and not 0 <= ids.min() <= ids.max() < len(self):
-            raise IndexError(f"ids are from {ids.min()} to {ids.max()}; there are agents 0 to {len(self) - 1}")
+            given = f"id is {ids.min()}" if ids.min() == ids.max() else f"ids are from {ids.min()} to {ids.max()}"
+            raise IndexError(f"{given}; there are agents 0 to {len(self) - 1}")
         return np.ascontiguousarray(ids, dtype=np.int32)
 
     def add(self, n: int) -> int:
@@ -155,7 +156,7 @@ class Agents(Belief):
         What agents have observed is kept; an interrupt leaves everything as it was. Not available with `memory`, which stores it in terms of the previous prior.
         """
         with self._lock:
-            self._prior = interruptible(lambda stop: Prior._made_by(library.agents_learn_prior_until, self._handle, stop))
+            self._prior = Prior._made_by(lambda out: interruptible(lambda stop: library.agents_learn_prior_until(self._handle, stop, out)))
         return self._prior
 
     @property

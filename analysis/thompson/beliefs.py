@@ -19,14 +19,22 @@ def made_for(family):
 
 
 EVERY = weakref.WeakSet()  # of them
+LISTED = threading.Lock()  # held to add to EVERY or to go through it
 BUSY = []  # locks that are held while the process is forked
 
 
 def before_fork():
     """Wait for the calls of other threads to end: the child has its own copy of the objects, but not these threads."""
-    for one in list(EVERY):
-        one._lock.acquire()
-        BUSY.append(one._lock)
+    while True:
+        LISTED.acquire()
+        others = [one._lock for one in EVERY if one._lock not in BUSY]
+        if not others:
+            break
+        LISTED.release()  # a call may make another object before it ends
+        for lock in others:
+            lock.acquire()
+            BUSY.append(lock)
+    BUSY.append(LISTED)
 
 
 def after_fork():
@@ -66,7 +74,8 @@ class Belief(library.Handled):
     def _hold(self, handle):
         self._lock = threading.RLock()
         self._handle = handle
-        EVERY.add(self)
+        with LISTED:
+            EVERY.add(self)
 
     def _copy_onto(self, handle):
         """An object made from the same arguments, with another handle."""

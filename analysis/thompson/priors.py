@@ -7,7 +7,6 @@ import os
 import pathlib
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -33,7 +32,12 @@ class Prior(library.Handled):
     @classmethod
     def _made_by(cls, function, *arguments):
         handle = ctypes.c_void_p()
-        function(*arguments, ctypes.byref(handle))
+        try:
+            function(*arguments, ctypes.byref(handle))
+        except BaseException:
+            if handle:  # made, and then interrupted
+                library.prior_close(handle)
+            raise
         return cls._of_handle(handle)
 
     @classmethod
@@ -42,7 +46,7 @@ class Prior(library.Handled):
         self._handle = handle
         doubt = library.prior_doubt(handle)
         if doubt:
-            warnings.warn(doubt.decode(), stacklevel=4)
+            library.warn(doubt.decode())
         return self
 
     def __copy__(self):
@@ -219,7 +223,7 @@ def interruptible(function):
 
 
 def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 1, seed: int = 1, logs: str | os.PathLike | tuple | None = None,
-          likelihood: str | None = None, noise: float | str | None = None, **options) -> Prior:
+          likelihood: str | None = None, noise: float | str | None = None, progress: bool = False, **options) -> Prior:
     """Learn a prior from past tasks.
 
     Parameters
@@ -238,6 +242,8 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
         The kind of rewards in logs; gaussian by default.
     noise : float or "estimate"
         Standard deviation of Gaussian rewards in logs.
+    progress : bool
+        Show the program's messages while it learns, from logs or on several ranks.
     **options
         The keys `prior.*` of a study: components=5, stages=50.
 
@@ -257,22 +263,22 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
             text = library.options_text({"seed": seed, **options})
             _warn_of_few(len(theta), options.get("components", 1) if family == "mixture" else 1)
             family = library.word("family", family)
-            return interruptible(lambda stop: Prior._made_by(library.prior_from_theta_until, theta.ctypes.data, *theta.shape, family, text, stop))
+            return Prior._made_by(lambda out: interruptible(lambda stop: library.prior_from_theta_until(theta.ctypes.data, *theta.shape, family, text, stop, out)))
     settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
     for name, value in (("--likelihood", likelihood), ("--noise", noise)):
         settings += [] if value is None else [name, value]
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         file = os.path.join(folder, "prior.nc")
         source = ("--theta", _write_theta(theta, folder)) if logs is None else ("--logs", _logs_file(logs, folder))
-        studies.call("train", *source, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks)
+        studies.call("train", *source, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks, progress=progress)
         return Prior.open(file)
 
 
 def _warn_of_few(tasks, components):
     """Give the program's warning about few tasks."""
     if isinstance(components, int) and tasks < 10 * components:
-        warnings.warn(f"{tasks} past tasks for a prior of {components} components: with fewer than 10 for each it follows single tasks, and a posterior "
-                      "under it may be far too certain", stacklevel=3)
+        library.warn(f"{tasks} past tasks for a prior of {components} components: with fewer than 10 for each it follows single tasks, and a posterior "
+                     "under it may be far too certain")
 
 
 def _write_theta(theta, folder):

@@ -7,8 +7,8 @@
 """
 import pathlib
 import struct
-import warnings
 
+from . import _library as library
 from ._library import Error
 
 # The axis of a study's curves determines its kind, if it is one that scripts are made for.
@@ -114,7 +114,7 @@ def results(folder, kind="bandit"):
     dataset = checked(path, dataset, {**means, **RUNS, along[0]: (along[0],)}, what)
     newer = tasks(folder, path.stat().st_mtime)
     if newer and (dataset["status"].values == STATUS_NOT_RUN).any():
-        warnings.warn(f"{path} lacks runs, and {newer} tasks are newer than this file; `thompson reduce {folder}` writes it again with them", stacklevel=2)
+        library.warn(f"{path} lacks runs, and {newer} tasks are newer than this file; `thompson reduce {folder}` writes it again with them")
     return dataset
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import typing
-import warnings
 
 import numpy as np
 
@@ -61,9 +60,9 @@ def call(*arguments, ranks=1, progress=False):
     said = [line.removeprefix("thompson: ") for line in lines if line.startswith("thompson: ")]
     sentence = said[-1] if said else "\n".join(lines[-5:])
     for note in (line.removeprefix("note: ") for line in lines if line.startswith("note: ")):
-        warnings.warn(note, stacklevel=3)
+        library.warn(note)
     if process.returncode == SOME_FAILED:
-        warnings.warn(f"some tasks failed: {sentence}", stacklevel=3)
+        library.warn(f"some tasks failed: {sentence}")
     elif process.returncode != 0:
         raise library.Error(sentence, process.returncode)
     return printed

@@ -1441,6 +1441,24 @@ class Threads(unittest.TestCase):
             warnings.simplefilter("error")
             thompson.train(theta=theta, components=2)
 
+    def test_missing_agent(self):
+        for ids, said in (([10000], "id is 10000;"), ([0, 10000], "ids are from 0 to 10000;")):
+            with self.assertRaisesRegex(IndexError, said):
+                agents().draw(ids)
+
+    def test_where_warnings_point(self):
+        """A prior that fixes a coordinate is named however it is made, and the warning points to the line that made it, not into the package."""
+        theta = np.random.default_rng(1).standard_normal((60, 2))
+        theta[:, 1] = 7
+        tasks = np.repeat(np.arange(3), 2)
+        makers = {"constantly 7": lambda: thompson.train(theta=theta, components=1),
+                  "2 times": lambda: thompson.Prior.from_mixture([1.0], [[0, 1.0]], [[[1, 2], [2, 4 + 1e-13]]]),
+                  "past tasks": lambda: thompson.train(logs=(tasks, np.ones((6, 1)), [0.0, 1, 0, 2, 3, 3]), family="gaussian")}
+        for words, make in makers.items():
+            with self.subTest(words), self.assertWarnsRegex(UserWarning, words) as caught:
+                make()
+            self.assertEqual(os.path.basename(caught.filename), os.path.basename(__file__))
+
     def test_failed_check(self):
         """A denoiser whose own check fails gives a warning when it is made, opened, or used by a posterior."""
         theta = np.random.default_rng(1).standard_t(1, size=(150, 2))
