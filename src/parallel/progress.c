@@ -64,11 +64,11 @@ void progress_update(Progress *progress, long done, long total, double fraction)
 }
 
 void progress_count(Progress *progress, long done, const char *unit) {
-  if (!progress->terminal || !progress_is_due(progress)) return;
+  if (!progress_is_due(progress)) return;
   progress->last = clock_wall();
-  fprintf(stderr, "\r%s: %ld %s, ", progress->what, done, unit);
+  fprintf(stderr, "%s%s: %ld %s, ", progress->terminal ? "\r" : "", progress->what, done, unit);
   progress_print_duration(progress->last - progress->start);
-  fputs("   ", stderr);
+  fputs(progress->terminal ? "   " : "\n", stderr);
   fflush(stderr);
 }
 

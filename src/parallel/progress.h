@@ -21,8 +21,8 @@ bool progress_is_due(const Progress *progress);
  * time has passed: whole lines come every 5 s at first, later whenever the time has grown by about a tenth,
  * and at least every 5 min. */
 void progress_update(Progress *progress, long done, long total, double fraction);
-/* Reports on a terminal the progress of work without a known end, "12 iterations, 40 s"; prints if enough
- * time has passed. */
+/* Reports the progress of work without a known end, "12 iterations, 40 s"; prints if enough time has passed.
+ */
 void progress_count(Progress *progress, long done, const char *unit);
 /* Returns the seconds left when `whole` (0 .. 1) of the work took `elapsed` seconds; NaN while it is too
  * early to say: less than a tenth is done, within the first minute. */

@@ -6,6 +6,7 @@ After a change that is meant to add or save work: tests/program/program_instruct
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -93,6 +94,19 @@ def measure_study(name, folder):
     return {f"{name} {label(policies[task])}": count for task, count in sorted(zip(tasks, counts))}
 
 
+def fit_to_clicks(folder):
+    """Arguments that learn a Gaussian prior from eight clicks of each of 64 tasks."""
+    rng, logs = random.Random(1), os.path.join(folder, "clicks.csv")
+    with open(logs, "w", encoding="utf-8") as file:
+        file.write("task,x1,x2,y\n")
+        for task in range(64):
+            theta = rng.gauss(1, 1), rng.gauss(0, 1)
+            for _ in range(8):
+                x = rng.gauss(0, 1), rng.gauss(0, 1)
+                file.write(f"{task},{x[0]:.6f},{x[1]:.6f},{int(theta[0] * x[0] + theta[1] * x[1] + rng.gauss(0, 1.8) > 0)}\n")
+    return "train", "--logs", logs, "--likelihood", "logistic", "--family", "gaussian", "-o", os.path.join(folder, "clicks.nc")
+
+
 def measure(folder):
     counts = {}
     for name in STUDIES:
@@ -101,6 +115,7 @@ def measure(folder):
     with open(study, "w", encoding="utf-8") as file:
         file.write(f"{{{TRAINING}}}\n")
     counts["training of a stage"] = sum(counts_of("training_group", folder, "train", study, "-o", os.path.join(folder, "training.nc"))[1])
+    counts["a prior from clicks"] = sum(counts_of("logs_fit", folder, *fit_to_clicks(folder))[1])
     return counts
 
 

@@ -199,6 +199,9 @@ static const double LEAST = 1e-12;
  * clicks of 0 the share is 0.64 under a prior N(0, 3^2), where candidates are right, 0.36 under N(0, 5^2),
  * and below 0.2 under N(0, 10^2). */
 static const double DOUBTFUL = 0.8, NARROW = 0.5;
+/* Share from which on the moments were off by less than 0.04 standard deviations and 5%, the error of the
+ * reference included. */
+static const double EXACT = 0.9;
 
 Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) {
   const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
@@ -426,17 +429,21 @@ static void history_widen_lane(const Ep *ep, int lanes, int n, PriorLanes prior,
   }
 }
 
-/* Raises doubt[lanes] to `level` where the precision of the log posterior at the mean, with the curvature in
+/* Sets ep->jitters[lanes] above 0 where the precision of the log posterior at the mean, with the curvature in
  * ep->next_precision, is less than `share` of that of the Gaussian in some direction: P + H - share (P +
  * Lambda) is not positive definite. */
 static void history_compare_curvature(Ep *ep, int lanes, double share, const double *prior_precision,
-                                      const double *precision, int level, int *doubt) {
+                                      const double *precision) {
   const size_t entries = (size_t)ep->d * (size_t)ep->d * (size_t)lanes;
   lanes_sum(entries, prior_precision, ep->next_precision, ep->covariance);
   lanes_add(entries, -share, prior_precision, ep->covariance);
   lanes_add(entries, -share, precision, ep->covariance);
   memset(ep->jitters, 0, (size_t)lanes * sizeof *ep->jitters);
   linalg_factor_cholesky(ep->d, lanes, ep->covariance, ep->jitters);
+}
+
+/* Raises doubt[lanes] to `level` where that is so, unless u is known to within 1. */
+static void history_raise_doubt(const Ep *ep, int lanes, int level, int *doubt) {
   for (int n = 0; n < lanes; n++)
     if (ep->widest[n] > 1 && ep->jitters[n] > 0) doubt[n] = level;
 }
@@ -450,10 +457,19 @@ void ep_widen(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes e
   }
   if (!any) return;
   history_derivatives(view, ep->settled_mean, NULL, ep->next_vector, ep->next_precision);
-  history_compare_curvature(ep, lanes, DOUBTFUL, prior.precision, evidence.precision, EP_DOUBTFUL, doubt);
-  history_compare_curvature(ep, lanes, NARROW, prior.precision, evidence.precision, EP_NARROW, doubt);
+  history_compare_curvature(ep, lanes, DOUBTFUL, prior.precision, evidence.precision);
+  history_raise_doubt(ep, lanes, EP_DOUBTFUL, doubt);
+  history_compare_curvature(ep, lanes, NARROW, prior.precision, evidence.precision);
+  history_raise_doubt(ep, lanes, EP_NARROW, doubt);
   for (int n = 0; n < lanes; n++)
     if (doubt[n] == EP_NARROW) history_widen_lane(ep, lanes, n, prior, evidence);
+}
+
+void ep_find_inexact(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence,
+                     bool *inexact) {
+  history_derivatives(view, ep->settled_mean, NULL, ep->next_vector, ep->next_precision);
+  history_compare_curvature(ep, view->lanes, EXACT, prior.precision, evidence.precision);
+  for (int n = 0; n < view->lanes; n++) inexact[n] = ep->jitters[n] > 0;
 }
 
 /* Sweeps over the rows from `row` on without moving a site, for their evidence and log s_i. */

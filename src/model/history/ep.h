@@ -115,6 +115,12 @@ enum { EP_RIGHT, EP_DOUBTFUL, EP_NARROW };
  * the curvature changes too slowly for that (self_concordance in likelihood.h), and nothing is computed. */
 void ep_widen(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence, int *doubt);
 
+/* Finds the lanes of the preceding ep_solve, with the same prior and the evidence that it found, whose
+ * moments may be off by more than a twentieth: the curvature at the mean is less than 0.9 times the precision
+ * of the Gaussian in some direction. */
+void ep_find_inexact(Ep *ep, const HistoryView *view, PriorLanes prior, EvidenceLanes evidence,
+                     bool *inexact);
+
 /* Splits what the preceding ep_solve found for these lanes, with the same prior, by rows: the evidence of all
  * rows becomes that of the rows before `row`, and log_scale[lanes] the sum of their log s_i, with the sites
  * of all rows as they were left. */

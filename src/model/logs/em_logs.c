@@ -1,5 +1,6 @@
 #include "model/logs/em_logs.h"
 
+#include "core/core_tick.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "model/history/ep.h"
@@ -37,7 +38,11 @@ typedef struct EmLogsScratch {
   Irls irls;
   Ep ep;
   LogsPoints points; /* correct ep */
-  bool *few; /* [C, N]: too few points have weight, and the numbers are those of ep */
+  bool *inexact,
+      *few; /* [N], [C, N]: points are wanted; too few have weight, and the numbers are those of ep */
+  Arena *memory; /* the creator's */
+  int most, kept; /* C; the components whose evidence is kept, 0 at first */
+  double *evidence; /* [C, chunks, F, N]: what is kept, log_scale, b and the lower triangle of Lambda */
   double *one_mean, *one_root; /* [d, N], [d, d, N]: the same prior as mean and Cholesky factor */
   double *mode; /* [d, N] */
   int64_t *fallbacks; /* [N] */
@@ -96,7 +101,7 @@ static void em_logs_set_priors(const EmLogs *self, const Mixture *mixture, const
 
 /* Computes each lane's evidence by expectation propagation, under its prior, and log_mass[N], the logarithm
  * of the integral of prior times likelihood; log_volume[N] is that of the factor which depends only on the
- * prior (ep.h). Weighted points then correct the mass (logs_points.h). */
+ * prior (ep.h). Where that is not exact enough, weighted points correct both (logs_points.h). */
 static void em_logs_approximate_tasks(const EmLogs *self, int first, const double *log_volume,
                                       double *log_mass) {
   Scratch *at = self->scratch;
@@ -111,8 +116,9 @@ static void em_logs_approximate_tasks(const EmLogs *self, int first, const doubl
   irls_solve(&at->irls, &view, prior, evidence, at->mode, at->fallbacks);
   ep_solve(&at->ep, &view, prior, evidence, log_mass, at->fallbacks);
   for (int n = 0; n < N; n++) log_mass[n] += log_volume[n];
-  logs_points_weigh(&at->points, &view, at->one_mean, at->one_root, at->precision, at->vector, stream,
-                    log_mass);
+  ep_find_inexact(&at->ep, &view, prior, evidence, at->inexact);
+  const RootLanes root = {.mean = at->one_mean, .root = at->one_root};
+  logs_points_weigh(&at->points, &view, root, evidence, at->inexact, stream, log_mass);
   for (int n = 0; n < N; n++) log_mass[n] -= at->padding[first + n];
 }
 
@@ -131,32 +137,108 @@ static void em_logs_fill_features(int d, const double *restrict mean, const doub
         row[n] = covariance[(i * d + j) * N + n] + mean[i * N + n] * mean[j * N + n];
 }
 
-static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, int c, int first,
-                                    double *feature) {
+/* Computes L_c and L_c^-1 h_c of each lane for its evidence, and log_weight[N]. */
+static void em_logs_integrate(const EmLogs *self, const Mixture *mixture, int c, double *log_weight) {
   const int d = self->data.d;
-  const bool rows = logs_has_rows(self->logs);
   Scratch *at = self->scratch;
-  const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI), weight = log(mixture->weight[c]);
-  double *log_weight = at->share + c * N, log_volume[N], log_mass[N];
-  int component[N];
-  for (int n = 0; n < N; n++) {
-    component[n] = c;
-    log_volume[n] = constant - weight;
-  }
-  if (rows) {
-    em_logs_set_priors(self, mixture, component);
-    em_logs_approximate_tasks(self, first, log_volume, log_mass);
-    for (int n = 0; n < N; n++) at->few[c * N + n] = !at->points.enough[n];
-  }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
   linalg_factor_cholesky(d, N, at->factor, at->jitters);
   linalg_factor_forward(d, N, at->factor, at->mean);
-  mixture_evidence_weigh(d, N, constant, at->factor, at->mean, log_weight);
-  for (int n = 0; n < N && rows; n++) log_weight[n] = log_mass[n] + weight;
+  mixture_evidence_weigh(d, N, at->constant[c] + 0.5 * d * log(2 * M_PI), at->factor, at->mean, log_weight);
+}
+
+/* Finds the evidence of each lane under component c, with log_scale[N]: the likelihood is close to
+ * exp(log_scale + b' z - z' Lambda z / 2). */
+static void em_logs_find_evidence(const EmLogs *self, const Mixture *mixture, int c, int first,
+                                  double *log_scale) {
+  Scratch *at = self->scratch;
+  const double weight = log(mixture->weight[c]),
+               volume = at->constant[c] + 0.5 * self->data.d * log(2 * M_PI) - weight;
+  double log_volume[N], log_mass[N], log_weight[N];
+  int component[N];
+  for (int n = 0; n < N; n++) {
+    component[n] = c;
+    log_volume[n] = volume;
+  }
+  em_logs_set_priors(self, mixture, component);
+  em_logs_approximate_tasks(self, first, log_volume, log_mass);
+  for (int n = 0; n < N; n++) at->few[c * N + n] = at->inexact[n] && !at->points.enough[n];
+  em_logs_integrate(self, mixture, c, log_weight);
+  for (int n = 0; n < N; n++) log_scale[n] = log_mass[n] + weight - log_weight[n];
+}
+
+/* ---- evidence that is kept */
+
+/* Returns the evidence of a chunk under component c: log_scale[N], then b and the lower triangle of Lambda.
+ */
+static double *em_logs_kept(const EmLogs *self, int c, int first) {
+  const size_t chunks = (size_t)(self->data.items + N - 1) / N, size = em_features(self->data.d) * N;
+  return self->scratch->evidence + ((size_t)c * chunks + (size_t)(first / N)) * size;
+}
+
+static void em_logs_keep(const EmLogs *self, int c, int first, const double *log_scale) {
+  const int d = self->data.d;
+  const Scratch *at = self->scratch;
+  double *row = em_logs_kept(self, c, first);
+  memcpy(row, log_scale, N * sizeof *row);
+  memcpy(row + N, at->vector, (size_t)(d * N) * sizeof *row);
+  row += (1 + d) * N;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++, row += N) memcpy(row, at->precision + (i * d + j) * N, N * sizeof *row);
+}
+
+static void em_logs_recall(const EmLogs *self, int c, int first, double *log_scale) {
+  const int d = self->data.d;
+  Scratch *at = self->scratch;
+  const double *row = em_logs_kept(self, c, first);
+  memcpy(log_scale, row, N * sizeof *row);
+  memcpy(at->vector, row + N, (size_t)(d * N) * sizeof *row);
+  row += (1 + d) * N;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++, row += N) {
+      memcpy(at->precision + (i * d + j) * N, row, N * sizeof *row);
+      memcpy(at->precision + (j * d + i) * N, row, N * sizeof *row);
+    }
+}
+
+Status em_logs_approximate(EmLogs *self, const Mixture *mixture) {
+  Scratch *at = self->scratch;
+  const int chunks = (self->data.items + N - 1) / N, size = self->ranks ? self->ranks->size : 1,
+            rank = self->ranks ? self->ranks->rank : 0;
+  ASSERT(logs_has_rows(self->logs) && mixture->components <= at->most);
+  if (!at->evidence)
+    ALLOCATE(at->memory, at->evidence, (size_t)(at->most * chunks) * em_features(self->data.d) * N);
+  at->kept = mixture->components;
+  mixture_evidence_constants(mixture, at->constant);
+  for (int s = 0; s < EM_LOGS_SLICES; s++) {
+    if (em_logs_owner(s, size) != rank) continue;
+    for (int chunk = em_logs_slice(s, chunks); chunk < em_logs_slice(s + 1, chunks); chunk++)
+      for (int c = 0; c < mixture->components; c++) {
+        double log_scale[N];
+        TRY(core_tick_check());
+        em_logs_find_evidence(self, mixture, c, chunk * N, log_scale);
+        em_logs_keep(self, c, chunk * N, log_scale);
+      }
+  }
+  return STATUS_OK;
+}
+
+/* ---- the posterior under each component */
+
+static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, int c, int first,
+                                    double *feature) {
+  const int d = self->data.d;
+  Scratch *at = self->scratch;
+  double *log_weight = at->share + c * N, log_scale[N] = {0};
+  if (at->kept > 0)
+    em_logs_recall(self, at->kept > 1 ? c : 0, first, log_scale);
+  else if (logs_has_rows(self->logs))
+    em_logs_find_evidence(self, mixture, c, first, log_scale);
+  em_logs_integrate(self, mixture, c, log_weight);
+  for (int n = 0; n < N; n++) log_weight[n] += log_scale[n];
   if (!feature) return;
   linalg_factor_backward(d, N, at->factor, at->mean);
   linalg_factor_inverse(d, N, at->factor, at->inverse);
-  if (rows) logs_points_moments(&at->points, at->mean, at->inverse);
   em_logs_fill_features(d, at->mean, at->inverse, feature);
 }
 
@@ -289,7 +371,10 @@ static void em_logs_draw_chunk(const EmLogs *self, const Mixture *mixture, int f
   const double log_volume[N] = {0};
   double ignored[N];
   em_logs_set_priors(self, mixture, c);
-  if (logs_has_rows(self->logs)) em_logs_approximate_tasks(self, first, log_volume, ignored);
+  if (at->kept == 1)
+    em_logs_recall(self, 0, first, ignored);
+  else if (logs_has_rows(self->logs))
+    em_logs_approximate_tasks(self, first, log_volume, ignored);
   for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
   for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
   linalg_factor_cholesky(d, N, at->factor, at->jitters);
@@ -338,7 +423,6 @@ void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z) {
     em_logs_load_chunk(self, first, items);
     memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
     em_logs_draw_chunk(self, gaussian, first, c, NULL, chunk);
-    if (logs_has_rows(self->logs)) logs_points_moments(&self->scratch->points, chunk, self->scratch->inverse);
     lanes_copy(d, self->scratch->used, chunk, N, z + first, items);
   }
 }
@@ -350,7 +434,7 @@ static void em_logs_common_posterior(const EmLogs *self, int item, Rng *rng, dou
   const int d = self->data.d, first = item / N * N, n = item % N, c[N] = {0};
   Scratch *at = self->scratch;
   double *chunk = at->features;
-  em_logs_evaluate_chunk(self, &self->frame->common, first, self->data.items, false);
+  em_logs_load_chunk(self, first, self->data.items);
   memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
   if (rng) {
     rng_normal(rng, d, at->expected);
@@ -431,6 +515,9 @@ static Status em_logs_create_rows(Arena *memory, int components, const EmLogs *s
   ALLOCATE(memory, at->mode, logs->d * N);
   ALLOCATE(memory, at->fallbacks, N);
   ALLOCATE(memory, at->few, components * N);
+  ALLOCATE(memory, at->inexact, N);
+  at->most = components;
+  at->memory = memory;
   TRY(irls_create(memory, logs->d, N, START_TOLERANCE, &at->irls));
   TRY(ep_create(memory, logs->d, N, SITE_TOLERANCE, &at->ep));
   TRY(logs_points_create(memory, logs->d, N, &at->points));

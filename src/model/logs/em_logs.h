@@ -3,8 +3,9 @@
  * With a conjugate likelihood the E-step has a closed form (model/mixture/mixture_evidence.h): with P_c =
  * S_c^-1 + Lambda and h_c = S_c^-1 m_c + b, z is N(P_c^-1 h_c, P_c^-1) with probability r_c. With any other
  * likelihood the evidence depends on the component and is found by expectation propagation
- * (model/history/ep.h). If the standard deviation of Gaussian rewards is unknown, the same EM learns it:
- * sigma^2 = sum[y'y - 2 E(z)' X'y + tr(X'X E(z z'))] / sum n.
+ * (model/history/ep.h) and points (logs_points.h), in every E-step or only when asked for. If the standard
+ * deviation of Gaussian rewards is unknown, the same EM learns it: sigma^2 = sum[y'y - 2 E(z)' X'y + tr(X'X
+ * E(z z'))] / sum n.
  *
  * Tasks are summed in at most EM_LOGS_SLICES contiguous slices, which are then added in order, so that ranks
  * can share them and the bytes do not depend on how. */
@@ -53,6 +54,11 @@ struct EmLogs {
  * The logs and the frame must outlive it. Mixtures have at most `components` components. */
 Status em_logs_create(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
                       int components, EmLogs *out);
+/* Finds the evidence of all items under each component of a prepared mixture, likelihoods that are not
+ * conjugate only, and keeps it: from then on `expect` and `density` take it for the evidence under any
+ * mixture of as many components or, if it is that of one, of any number. Returns STATUS_STOPPED if the
+ * thread's tick says so. The first call allocates in the memory of the items. */
+Status em_logs_approximate(EmLogs *self, const Mixture *mixture);
 /* Computes density[items], the log marginal likelihood of each task under a prepared mixture; for a
  * likelihood that is not Gaussian, up to a constant per task. */
 void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);

@@ -2,6 +2,8 @@
 
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
+#include "core/linalg/linalg_factor.h"
+#include "core/linalg/linalg_lanes.h"
 #include "model/history/history_passes.h"
 
 #include <math.h>
@@ -11,6 +13,8 @@
 static const double FRACTION[POINTS_STEPS] = {1, 0.5, 0.125, 0};
 /* Effective number of points that moments are taken from; with fewer, those of the approximation are kept. */
 static const double ENOUGH = 8;
+/* Least variance of points, relative to the least of the approximation, that is believed. */
+static const double NARROWEST = 0.25;
 /* Precision of the evidence, relative to the prior's, that counts as none. */
 static const double UNTOUCHED = 1e-9;
 
@@ -34,8 +38,9 @@ Status logs_points_create(Arena *memory, int d, int lanes, LogsPoints *out) {
   const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
   *out = (LogsPoints){.d = d, .lanes = lanes};
   points_fill_nodes(out->node);
-  ALLOCATE_ARRAYS(memory, matrix, out->matrix, out->basis, out->map);
-  ALLOCATE_ARRAYS(memory, vector, out->centre, out->turned, out->precision, out->vector);
+  ALLOCATE_ARRAYS(memory, matrix, out->matrix, out->basis, out->map, out->axes);
+  ALLOCATE_ARRAYS(memory, vector, out->centre, out->turned, out->precision, out->vector, out->variance);
+  ALLOCATE_ARRAYS(memory, d * d, out->inverse, out->rows);
   ALLOCATE_ARRAYS(memory, vector * POINTS, out->v, out->z);
   ALLOCATE_ARRAYS(memory, (size_t)lanes * POINTS, out->share, out->own_share, out->log_likelihood);
   ALLOCATE_ARRAYS(memory, lanes, out->enough, out->trust);
@@ -45,9 +50,9 @@ Status logs_points_create(Arena *memory, int d, int lanes, LogsPoints *out) {
 /* ---- coordinates */
 
 /* Computes matrix = L' Lambda L and vector = L' (b - Lambda m) of one lane; map is scratch. */
-static void points_whiten_lane(LogsPoints *self, int n, const double *root, const double *precision,
-                               const double *vector) {
+static void points_whiten_lane(LogsPoints *self, int n, const double *root, EvidenceLanes evidence) {
   const int d = self->d, N = self->lanes;
+  const double *precision = evidence.precision, *vector = evidence.vector;
   for (int k = 0; k < d; k++) {
     double rest = vector[k * N + n];
     for (int j = 0; j < d; j++) {
@@ -82,10 +87,9 @@ static void points_map_lane(LogsPoints *self, int n, const double *root) {
 }
 
 /* Finds the coordinates of all lanes, and the evidence in them: precision[d, N] >= 0, and vector[d, N]. */
-static void points_find_coordinates(LogsPoints *self, const double *root, const double *precision,
-                                    const double *vector) {
+static void points_find_coordinates(LogsPoints *self, const double *root, EvidenceLanes evidence) {
   const int d = self->d, N = self->lanes;
-  for (int n = 0; n < N; n++) points_whiten_lane(self, n, root, precision, vector);
+  for (int n = 0; n < N; n++) points_whiten_lane(self, n, root, evidence);
   linalg_factor_eigen(d, N, self->matrix, self->basis, self->precision);
   linalg_lanes_multiply_transposed(d, N, self->basis, self->vector, self->turned);
   for (int n = 0; n < N; n++) points_map_lane(self, n, root);
@@ -97,7 +101,7 @@ static void points_find_coordinates(LogsPoints *self, const double *root, const 
 }
 
 static double *points_row(const LogsPoints *self, double *points, int i, int n) {
-  return points + ((size_t)i * (size_t)self->lanes + (size_t)n) * POINTS;
+  return points + ((size_t)n * (size_t)self->d + (size_t)i) * POINTS;
 }
 
 /* ---- points and weights */
@@ -198,24 +202,6 @@ static void points_settle_lane(LogsPoints *self, int n, double *log_mass) {
   if (self->enough[n]) *log_mass = mass - self->trust[n] * own_mass;
 }
 
-void logs_points_weigh(LogsPoints *self, const HistoryView *view, const double *mean, const double *root,
-                       const double *precision, const double *vector, Rng stream, double *log_mass) {
-  HistoryView all = *view;
-  ASSERT(view->draws == 1 && view->lanes == self->lanes);
-  all.draws = POINTS, all.first *= POINTS, all.lanes *= POINTS;
-  memcpy(self->centre, mean, (size_t)(self->d * self->lanes) * sizeof *mean);
-  points_find_coordinates(self, root, precision, vector);
-  for (int n = 0; n < self->lanes; n++) {
-    Rng own = stream;
-    own.round += (uint32_t)n;
-    points_draw_lane(self, n, own);
-    points_weigh_lane(self, n);
-    points_place_lane(self, n);
-  }
-  history_log_likelihood(&all, self->z, self->log_likelihood, NULL);
-  for (int n = 0; n < self->lanes; n++) points_settle_lane(self, n, &log_mass[n]);
-}
-
 /* ---- what they tell */
 
 /* Computes the mean of v_i; the prior's if there is no evidence on it. */
@@ -244,36 +230,104 @@ static double points_covariance(const LogsPoints *self, int i, int k, int n) {
   return sum;
 }
 
-/* Computes turned[d, N] and square[d, d], mean and covariance of v in lane n. */
-static void points_find_moments(LogsPoints *self, int n, double *square) {
-  const int d = self->d;
-  for (int i = 0; i < d; i++) self->turned[i * self->lanes + n] = points_mean(self, i, n);
+/* Computes turned and matrix, mean and covariance of v in lane n. */
+static void points_find_moments(LogsPoints *self, int n) {
+  const int d = self->d, N = self->lanes;
+  for (int i = 0; i < d; i++) self->turned[i * N + n] = points_mean(self, i, n);
   for (int i = 0; i < d; i++)
-    for (int k = 0; k <= i; k++) square[i * d + k] = square[k * d + i] = points_covariance(self, i, k, n);
+    for (int k = 0; k <= i; k++)
+      self->matrix[(i * d + k) * N + n] = self->matrix[(k * d + i) * N + n] =
+          points_covariance(self, i, k, n);
 }
 
-void logs_points_moments(LogsPoints *self, double *mean, double *covariance) {
+/* Computes rows[d, d] = U' (L Q)^-1 of one lane, where U are the axes of the covariance of v. */
+static void points_find_rows(LogsPoints *self, int n, const double *root) {
   const int d = self->d, N = self->lanes;
-  double *square = self->matrix, *half = self->basis; /* [d, d] */
-  for (int n = 0; n < N; n++) {
-    if (!self->enough[n]) continue;
-    points_find_moments(self, n, square);
-    for (int i = 0; i < d; i++) {
-      mean[i * N + n] = self->centre[i * N + n];
-      for (int k = 0; k < d; k++) mean[i * N + n] += self->map[(i * d + k) * N + n] * self->turned[k * N + n];
-      for (int k = 0; k < d; k++) {
-        double sum = 0;
-        for (int l = 0; l < d; l++) sum += self->map[(i * d + l) * N + n] * square[l * d + k];
-        half[i * d + k] = sum;
+  for (int i = 0; i < d * d; i++) self->inverse[i] = root[i * N + n];
+  linalg_invert_triangle(d, self->inverse);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) {
+      double sum = 0;
+      for (int k = j; k < d; k++) {
+        double turned = 0; /* (Q U)_ki */
+        for (int l = 0; l < d; l++)
+          turned += self->basis[(k * d + l) * N + n] * self->axes[(l * d + i) * N + n];
+        sum += turned * self->inverse[k * d + j];
       }
+      self->rows[i * d + j] = sum;
     }
-    for (int i = 0; i < d; i++)
-      for (int k = 0; k < d; k++) {
-        double sum = 0;
-        for (int l = 0; l < d; l++) sum += half[i * d + l] * self->map[(k * d + l) * N + n];
-        covariance[(i * d + k) * N + n] = sum;
-      }
+}
+
+/* Replaces the evidence of one lane by that which gives v its mean and, along the axes, its variances. */
+static void points_replace_lane(LogsPoints *self, int n, RootLanes prior, EvidenceLanes evidence) {
+  const int d = self->d, N = self->lanes;
+  points_find_rows(self, n, prior.root);
+  for (int i = 0; i < d; i++) evidence.vector[i * N + n] = 0;
+  for (int i = 0; i < d * d; i++) evidence.precision[i * N + n] = 0;
+  for (int axis = 0; axis < d; axis++) {
+    const double *row = self->rows + axis * d, whole = 1 / fmin(self->variance[axis * N + n], 1);
+    double pull = 0, centre = 0;
+    for (int i = 0; i < d; i++) {
+      pull += whole * self->axes[(i * d + axis) * N + n] * self->turned[i * N + n];
+      centre += row[i] * self->centre[i * N + n];
+    }
+    for (int i = 0; i < d; i++) {
+      evidence.vector[i * N + n] += row[i] * (pull + (whole - 1) * centre);
+      for (int j = 0; j < d; j++) evidence.precision[(i * d + j) * N + n] += (whole - 1) * row[i] * row[j];
+    }
   }
+}
+
+/* Returns whether no variance of v is less than a share of the approximation's least, which only too few
+ * points would say. */
+static bool points_are_wide(const LogsPoints *self, int n) {
+  double largest = 0, least = INFINITY;
+  for (int i = n; i < self->d * self->lanes; i += self->lanes) {
+    largest = fmax(largest, self->precision[i]);
+    least = fmin(least, self->variance[i]);
+  }
+  return least * (1 + largest) > NARROWEST;
+}
+
+static void points_replace_evidence(LogsPoints *self, RootLanes prior, EvidenceLanes evidence) {
+  const int d = self->d, N = self->lanes;
+  memset(self->matrix, 0, (size_t)(d * d * N) * sizeof *self->matrix);
+  for (int n = 0; n < N; n++)
+    if (self->enough[n]) points_find_moments(self, n);
+  linalg_factor_eigen(d, N, self->matrix, self->axes, self->variance);
+  for (int n = 0; n < N; n++) {
+    self->enough[n] = self->enough[n] && points_are_wide(self, n);
+    if (self->enough[n]) points_replace_lane(self, n, prior, evidence);
+  }
+}
+
+/* ---- all lanes */
+
+/* Draws and weighs the points of one lane, and replaces its log mass. */
+static void points_try_lane(LogsPoints *self, const HistoryView *view, int n, Rng stream, double *log_mass) {
+  const HistoryView in_theta = history_points(view->history, view->first + n, POINTS),
+                    points = history_view_in(in_theta, view->shift, view->scale);
+  stream.round += (uint32_t)n;
+  points_draw_lane(self, n, stream);
+  points_weigh_lane(self, n);
+  points_place_lane(self, n);
+  history_log_likelihood(&points, points_row(self, self->z, 0, n), self->log_likelihood + (size_t)n * POINTS,
+                         NULL);
+  points_settle_lane(self, n, log_mass);
+}
+
+void logs_points_weigh(LogsPoints *self, const HistoryView *view, RootLanes prior, EvidenceLanes evidence,
+                       const bool *wanted, Rng stream, double *log_mass) {
+  bool any = false;
+  ASSERT(view->draws == 1 && view->lanes == self->lanes);
+  memset(self->enough, 0, (size_t)self->lanes * sizeof *self->enough);
+  for (int n = 0; n < self->lanes; n++) any = any || wanted[n];
+  if (!any) return;
+  memcpy(self->centre, prior.mean, (size_t)(self->d * self->lanes) * sizeof *prior.mean);
+  points_find_coordinates(self, prior.root, evidence);
+  for (int n = 0; n < self->lanes; n++)
+    if (wanted[n]) points_try_lane(self, view, n, stream, &log_mass[n]);
+  points_replace_evidence(self, prior, evidence);
 }
 
 void logs_points_pick(const LogsPoints *self, int lane, double uniform, double *z) {

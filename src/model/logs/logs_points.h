@@ -12,7 +12,7 @@
 #pragma once
 
 #include "core/rng.h"
-#include "model/history/history.h"
+#include "model/history/irls.h"
 
 enum {
   POINTS_EACH = 32,
@@ -28,22 +28,26 @@ typedef struct {
   double node[POINTS_NODES]; /* quantiles of a normal distribution, scaled to variance 1 */
   double *matrix, *basis, *map; /* [d, d, N] */
   double *centre, *turned, *precision, *vector; /* [d, N]: m; scratch; evidence on v */
-  double *v, *z; /* [d, N, POINTS] */
+  double *axes, *variance; /* [d, d, N], [d, N]: eigenvectors and eigenvalues of the covariance of v */
+  double *inverse, *rows; /* [d, d], of one lane: L^-1; from z to its axes */
+  double *v, *z; /* [N, d, POINTS] */
   /* [N, POINTS]: log weights, then weights, of sum 1, for the posterior and for its approximation. */
   double *share, *own_share, *log_likelihood;
-  bool *enough; /* [N]: enough points have weight for moments and draws */
+  bool *enough; /* [N]: points were wanted, and enough of them have weight for moments and draws */
   double *trust; /* [N]: share of the approximation in the moments, from 0 to 1 */
 } LogsPoints;
 
 Status logs_points_create(Arena *memory, int d, int lanes, LogsPoints *out);
-/* Weighs points for the runs of the view (draws = 1), where the prior of lane n is N(m, L L') with mean[d, N]
- * and root[d, d, N] = L in the view's coordinates, and precision[d, d, N], vector[d, N] are the approximate
- * evidence. Task first + n names the stream of lane n under the key. log_mass[N], that of prior times
- * likelihood (as in history_log_likelihood), is replaced where enough points have weight. */
-void logs_points_weigh(LogsPoints *self, const HistoryView *view, const double *mean, const double *root,
-                       const double *precision, const double *vector, Rng stream, double *log_mass);
-/* Replaces mean[d, N] and covariance[d, d, N] of the lanes where enough points have weight. */
-void logs_points_moments(LogsPoints *self, double *mean, double *covariance);
+/* Priors N(m, L L') of N lanes, in the coordinates of the view. */
+typedef struct {
+  const double *mean, *root; /* [d, N]; [d, d, N]: L */
+} RootLanes;
+/* Weighs points for the runs of the view (draws = 1) that are wanted[N]. Task first + n names the stream of
+ * lane n under the key. Where enough points have weight, log_mass[N], that of prior times likelihood (as in
+ * history_log_likelihood), and the approximate evidence are replaced: with the prior it then has the moments
+ * of the points, but no variance above the prior's, as likelihoods are log-concave. */
+void logs_points_weigh(LogsPoints *self, const HistoryView *view, RootLanes prior, EvidenceLanes evidence,
+                       const bool *wanted, Rng stream, double *log_mass);
 /* Replaces z[d, N] of one lane by the point that a uniform number falls on; does nothing if too few have
  * weight. */
 void logs_points_pick(const LogsPoints *self, int lane, double uniform, double *z);

@@ -10,6 +10,35 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- rounds of EM */
+
+/* Rounds of a fit with rows, of one that only replaces crude units, and of one of those among which the
+ * number of components is chosen; steps of a round with several components, after the first. */
+enum { MOST_ROUNDS = 40, ROUGH_ROUNDS = 3, CHOOSING_ROUNDS = 1, FEW_STEPS = 8 };
+
+/* Continues EM until it has converged. To find evidence takes far longer than a step with it, so each round
+ * takes several with what it found: with one component as many as it takes, with more a few, as each
+ * component has its own approximation of the likelihood, which holds near the component. From the first round
+ * on that finds the likelihood lower than before, rounds take the step only that raises it. */
+static Status prior_fit_converge(EmLogs *items, const EmPlan *plan, RngKey key, uint32_t run, int rounds,
+                                 Mixture *mixture) {
+  EmPlan more = *plan;
+  double before = -INFINITY, now;
+  if (!logs_has_rows(items->logs)) return em_continue(&items->data, plan, key, run, mixture, NULL);
+  if (mixture->components > 1) more.most_iterations = FEW_STEPS;
+  for (int round = 0; round < rounds; round++) {
+    const Rng rng = {.key = key, .run = run, .round = (uint32_t)round};
+    TRY(mixture_prepare(mixture));
+    TRY(em_logs_approximate(items, mixture));
+    TRY(em_step(&items->data, plan, rng, mixture, &now));
+    if (em_has_converged(plan, before, now)) break;
+    if (now < before) more.most_iterations = 0;
+    before = now;
+    TRY(em_continue(&items->data, &more, key, run, mixture, NULL));
+  }
+  return STATUS_OK;
+}
+
 /* ---- the frame */
 
 /* Sets the frame's centre to the least-squares fit of all tasks together, and its units so that theta alone
@@ -57,17 +86,16 @@ static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
 /* Fits the best Gaussian in this frame, then moves the frame so that it has mean 0 and variances 1. With
  * rows, each iteration is expensive, and a rough fit is enough to replace the crude units. */
 static Status prior_fit_refine_frame(const Logs *logs, bool roughly, LogsFrame *frame) {
-  const EmPlan plan = {.most_iterations = !logs_has_rows(logs) ? 2000
-                                          : roughly            ? 50
-                                                               : 500,
-                       .tolerance = logs_has_rows(logs) ? 1e-8 : 1e-12};
+  const bool rows = logs_has_rows(logs);
+  const EmPlan plan = {.most_iterations = rows ? 500 : 2000, .tolerance = rows ? 1e-7 : 1e-12};
   SCRATCH_ARENA(scratch);
   EmLogs items;
   const int d = logs->d;
   double *mean = frame->common.mean, *covariance = frame->common.covariance;
   TRY(mixture_prepare(&frame->common));
   TRY(em_logs_create(&scratch, logs, frame, 0, logs->tasks, 1, &items));
-  TRY(em_continue(&items.data, &plan, rng_key(0, RNG_MIXTURE_START), 0, &frame->common, NULL));
+  TRY(prior_fit_converge(&items, &plan, rng_key(0, RNG_MIXTURE_START), 0,
+                         roughly ? ROUGH_ROUNDS : MOST_ROUNDS, &frame->common));
   for (int i = 0; i < d; i++) {
     const double sd = sqrt(covariance[i * (d + 1)]);
     frame->shift[i] += frame->scale[i] * mean[i];
@@ -113,17 +141,20 @@ EmPlan logs_plan(int components, int starts, bool choosing) {
                   .prior_items = components > 1};
 }
 
-/* Fits a mixture in the frame, prepared. If noise is estimated, EM continues with the best mixture, so that
- * the noise converges too. */
+/* Fits a mixture in the frame, prepared. With rows, starts compete by the evidence under the common Gaussian.
+ * EM then continues with the best mixture, so that evidence or noise converge too, if they are found. */
 static Status prior_fit_log_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan,
                                   RngKey key, uint32_t run, Mixture *out) {
+  const Logs *logs = items->logs;
+  const int rounds = plan->finalists == 1 ? CHOOSING_ROUNDS : MOST_ROUNDS;
   if (components == 1) {
     TRY(mixture_copy(memory, &items->frame->common, out));
-    TRY(em_continue(&items->data, plan, key, run, out, NULL));
   } else {
+    if (logs_has_rows(logs)) TRY(em_logs_approximate(items, &items->frame->common));
     TRY(em_fit(memory, &items->data, components, plan, key, run, out, NULL));
-    if (items->logs->estimate_noise) TRY(em_continue(&items->data, plan, key, run, out, NULL));
   }
+  if (components == 1 || logs_has_rows(logs) || logs->estimate_noise)
+    TRY(prior_fit_converge(items, plan, key, run, rounds, out));
   return mixture_prepare(out);
 }
 
@@ -160,7 +191,7 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
     if (first == 0) TRY(mixture_copy(memory, &fit, out));
   }
   if (held > 0)
-    TRY(em_continue(&all.data, &plan, key, run, out, NULL));
+    TRY(prior_fit_converge(&all, &plan, key, run, MOST_ROUNDS, out));
   else
     TRY(prior_fit_log_items(memory, &all, components, &plan, key, run, out));
   *noise = sqrt(all.variance);
@@ -168,14 +199,17 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
 }
 
 /* Returns the cost. For each task and component, expectation propagation starts at the mode and sweeps over
- * the rows. */
+ * the rows; some tasks need points. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
-  const double frame = 600, sweeps = 12, square = (double)d * d;
-  const double item = 100 + 20 * square + 5 * d * square + sweeps * rows * (40 + 8 * d + square) +
-                      (rows > 0 ? logs_points_cost(d, rows) : 0);
+  const double frame = 600, rounds = 10, sweeps = 12, points = 0.3, square = (double)d * d;
+  const double item = 100 + 20 * square + 5 * d * square,
+               evidence =
+                   rows > 0 ? sweeps * rows * (40 + 8 * d + square) + points * logs_points_cost(d, rows) : 0;
   const EmPlan plan = logs_plan(components, starts, choosing);
   const double folds = choosing ? (double)mixture_held_out((int)tasks) / mixture_fold((int)tasks) : 1;
-  return frame * tasks * item + (components > 1 ? folds * em_cost(&plan, components, tasks, item) : 0);
+  const double each = em_cost(&plan, components, tasks, item) +
+                      (choosing ? CHOOSING_ROUNDS : rounds) * components * tasks * evidence;
+  return tasks * (frame * item + 2 * rounds * evidence) + (components > 1 ? folds * each : 0);
 }
 
 /* ---- draws, and whole fits */

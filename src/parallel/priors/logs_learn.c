@@ -69,7 +69,7 @@ typedef struct {
 static bool logs_learn_count_iteration(void *context, double fraction) {
   Learning *self = context;
   (void)fraction;
-  progress_count(&self->fitting, ++self->iterations, "iterations of expectation maximisation");
+  progress_count(&self->fitting, ++self->iterations, "steps of expectation maximisation");
   return true;
 }
 
