@@ -147,9 +147,9 @@ static Status agents_end_chunk(thompson_agents *self, int length, const int *ids
       Spread spread;
       History history;
       TRY(agents_load_chunk(self, 1, &ids[n], &history));
-      TRY(spread_hidden(&self->posterior->rule.sampler, &history, &spread));
+      TRY(spread_digits(&self->posterior->rule.sampler, &history, &spread));
       agent->judged = agent->observations;
-      agent->lost = spread.lost;
+      agent->lost = spread.digits == DIGITS_LOST && !spread.replaced;
     }
     self->posterior->fallbacks += agent->lost;
   }

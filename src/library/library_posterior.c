@@ -306,9 +306,9 @@ static Status library_judge_draws(thompson_posterior *self, int m) {
   Spread spread;
   char sentence[256];
   if (self->judged != self->history.rounds) {
-    TRY(spread_hidden(&self->rule.sampler, &self->history, &spread));
+    TRY(spread_digits(&self->rule.sampler, &self->history, &spread));
     self->judged = self->history.rounds;
-    self->lost = spread.lost;
+    self->lost = spread.digits == DIGITS_LOST && !spread.replaced;
   }
   bool wrong = self->lost;
   if (!wrong && m > 1) {

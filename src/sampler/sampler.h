@@ -123,6 +123,8 @@ struct Sampler {
   int d;
   Guard *guard; /* combined with the prior; NULL: none */
   double temper; /* multiplies the log likelihood: ops get a history that is scaled by it */
+  PriorDigits *digits; /* [B], of the last history */
+  double *outweighs; /* [B] */
   double *ess; /* [B], effective sample size behind the last draws; NAN if the method has none */
   void *state;
   int seen_runs, seen_rounds; /* of the history that the state includes */

@@ -1,13 +1,8 @@
 #include "sampler/stand_in.h"
 
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/mixture/sampler_precise.h"
 
-#include <float.h>
 #include <string.h>
-
-/* A pivot this far below its diagonal entry has lost all but two digits to rounding. */
-static const double LOST = 256 * DBL_EPSILON;
 
 bool stand_in_targets_posterior(const Config *options) {
   if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
@@ -21,8 +16,6 @@ bool stand_in_fits(const Sampler *sampler) {
   if (sampler->ops->square_root && mixture == setup->prior->mixture) return false;
   return stand_in_targets_posterior(setup->options);
 }
-
-bool stand_in_needed(double hidden) { return !(hidden * LOST < 1); }
 
 /* Draws theta[d, B M] for all runs, with the random numbers of the sampler, whose draws are discarded. */
 static Status stand_in_draw(Arena *memory, const Mixture *mixture, const History *history, RngLanes rng,
@@ -40,11 +33,11 @@ void stand_in_replace(const Sampler *sampler, const History *history, RngLanes r
   SCRATCH_ARENA(scratch);
   const Mixture *mixture = prior_stand_in(sampler->setup.prior);
   const size_t lanes = rng.lanes, each = (size_t)draws;
-  double *drawn = NULL, hidden;
-  if (!history_has_root(history) || !stand_in_fits(sampler)) return; /* cheapest first: runs for every draw */
+  double *drawn = NULL;
+  if (!stand_in_fits(sampler) || !history_digits(history, mixture, sampler->digits, sampler->outweighs))
+    return;
   for (int run = 0; run < history->runs; run++) {
-    if (sampler_precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden))
-      continue;
+    if (sampler->digits[run] == DIGITS_KEPT) continue;
     fallbacks[run]++;
     if (!drawn && stand_in_draw(&scratch, mixture, history, rng, draws, fallbacks, &drawn) != STATUS_OK)
       continue;

@@ -11,9 +11,6 @@ bool stand_in_targets_posterior(const Config *options);
 /* Returns whether such draws may replace the sampler's: rewards are Gaussian, the prior has a mixture, the
  * target is the posterior, and the sampler does not work in square-root form itself. */
 bool stand_in_fits(const Sampler *sampler);
-/* Returns whether this ratio (sampler_precise_hidden) is too large for the digits of a sampler that works
- * with sums. */
-bool stand_in_needed(double hidden);
 /* Replaces theta[d, B M] in the runs that need it, and counts a fallback for each. */
 void stand_in_replace(const Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                       int64_t *fallbacks);

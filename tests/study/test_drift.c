@@ -124,35 +124,52 @@ static void test_discount(void) {
   }
 }
 
-/* Checks the root: beyond a trace of 1e6 a run also has the square root of its evidence: R'R is still the
- * discounted evidence. */
-static void test_root(void) {
+/* Checks very precise evidence that is discounted: 1.75e8 along phi = (1, 0.5), where a prior of variance 1e3
+ * is nothing, and across it exactly that prior, of which a sum of both would have lost all but a few digits.
+ */
+static void test_precise(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 1e-4};
-  const double phi[] = {1, 0.5}, y = 2;
-  double root[9], precision[4], vector[2];
+  const double phi[] = {1, 0.5}, y = 2, across[] = {-0.5, 1};
+  double precision[4], vector[2], factor[4], whitened[2], log_weight, common;
+  int jitters = 0;
   History history;
+  Mixture prior;
+  CHECK_OK(mixture_create(&memory, 2, 1, &prior));
+  prior.weight[0] = 1, prior.covariance[0] = prior.covariance[3] = 1e3;
+  CHECK_OK(mixture_prepare(&prior));
   CHECK_OK(history_create(&memory, 2, 1, &likelihood, &history));
   CHECK_OK(history_reserve(&history, 3));
   for (int t = 0; t < 3; t++) {
     history_discount(&history, 0.5);
     history_record(&history, NULL, phi, &y);
   }
-  CU_ASSERT_TRUE(history_root(&history, 0, root));
-  history_evidence(&(HistoryView){&history, 1, 0, 1, NULL, NULL}, precision, vector);
+  const HistoryView view = history_view(&history, 1, 0, 1);
+  const Conditioned posterior = {.factor = factor,
+                                 .whitened = whitened,
+                                 .log_weight = &log_weight,
+                                 .common = &common,
+                                 .jitters = &jitters};
+  history_evidence(&view, precision, vector);
   CHECK_NEAR(precision[0], 1.75e8, 1e-6);
-  for (int i = 0; i < 2; i++)
-    for (int j = 0; j < 2; j++) {
-      double square = 0;
-      for (int k = 0; k < 3; k++) square += root[k * 3 + i] * root[k * 3 + j];
-      CHECK_NEAR(square, precision[i * 2 + j], 1e-6);
-    }
+  history_condition(&view, (EvidenceLanes){precision, vector}, &prior, 0, 0, &posterior);
+  double along = 0, left = 0; /* u' L L' u for u = phi, and 1 / u' (L L')^-1 u for u across it */
+  for (int i = 0; i < 2; i++) {
+    double sum = 0;
+    for (int j = i; j < 2; j++) sum += factor[j * 2 + i] * phi[j];
+    along += sum * sum;
+  }
+  const double first = across[0] / factor[0], second = (across[1] - factor[2] * first) / factor[3];
+  left = 1 / (first * first + second * second);
+  CHECK_NEAR(along, 1.75e8 * 1.25 * 1.25 + 1.25e-3, 1e-6);
+  CHECK_NEAR(left * 1.25, 1e-3, 1e-10); /* |u|^2 = 1.25 */
+  CU_ASSERT_EQUAL(jitters, 0);
 }
 
 int main(void) {
   CU_TestInfo tests[] = {{"theta* of every segment", test_segments},
                          {"the log likelihood of a discounted history", test_discount},
-                         {"the square root of discounted evidence", test_root},
+                         {"very precise evidence that is discounted", test_precise},
                          CU_TEST_INFO_NULL};
   return harness_run("drift", tests);
 }

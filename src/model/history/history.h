@@ -117,16 +117,14 @@ void history_repeat_runs(const HistoryView *view, int first, int runs, int rows,
 
 /* ---- the evidence of a conjugate likelihood */
 
+/* Evidence of n lanes: the likelihood is taken for exp(b' z - z' Lambda z / 2). */
+typedef struct {
+  double *precision, *vector; /* Lambda[d, d, n], b[d, n] */
+} EvidenceLanes;
+
 /* Computes the evidence: precision[d, d, lanes], vector[d, lanes]; zeros if rows are kept. Returns whether it
  * is the whole log likelihood, up to a constant: the likelihood is conjugate, or nothing was observed. */
 bool history_evidence(const HistoryView *view, double *precision, double *vector);
-/* Returns the trace of Lambda of a run. */
-double history_precision_trace(const History *history, int run);
-/* Computes root[d + 1, d + 1] of a run (mixture_evidence.h). Returns false if none is kept, because the
- * evidence is not nearly precise enough to need one, or was set or loaded. */
-bool history_root(const History *history, int run, double *root);
-/* Returns whether a root is kept for any run. */
-bool history_has_root(const History *history);
 /* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each lane;
  * zeros if rows are kept, which contain it. */
 void history_residual(const HistoryView *view, double *residual);
@@ -134,6 +132,37 @@ void history_residual(const HistoryView *view, double *residual);
  * B]; the residual is then unknown. */
 void history_set_evidence(History *history, int rounds, double factor, const double *precision,
                           const double *vector);
+
+/* ---- a mixture given the evidence of a conjugate likelihood */
+
+/* The posterior of runs under one component, N(P^-1 h, P^-1) with P = S^-1 + Lambda = L L' and h = S^-1 m +
+ * b; n lanes, lane last. */
+typedef struct {
+  double *factor; /* [d, d, n]: L */
+  double *whitened; /* [d, n]: L^-1 h */
+  double *log_weight; /* [n]: the logarithm of its weight (mixture_evidence.h), less `common` */
+  double *common; /* [n]: the same for all components of a mixture; 0 unless the evidence is very precise */
+  int *jitters; /* [n]: pivots of L that were not positive are added */
+} Conditioned;
+
+/* Computes this for component c and the runs of a view (draws = 1, no shift or scale), at most CHUNK_LANES.
+ * `evidence` is that of the view (history_evidence), and `constant` that of the component
+ * (mixture_evidence_constants). However precise the evidence, the prior keeps its digits, as far as
+ * history_digits says; nothing is then jittered. */
+void history_condition(const HistoryView *view, EvidenceLanes evidence, const Mixture *mixture, int c,
+                       double constant, const Conditioned *out);
+
+/* How precise the evidence of a run is in some direction, compared with what it leaves to a prior in
+ * another. */
+typedef enum {
+  DIGITS_KEPT, /* the sum of the two precisions has digits of both */
+  DIGITS_BEYOND_SUMS, /* it has not, but history_condition keeps them */
+  DIGITS_LOST /* nothing keeps them */
+} PriorDigits;
+
+/* Computes digits[B] for the components of a mixture, the worst of each run, and outweighs[B], that ratio.
+ * Returns whether any is not DIGITS_KEPT; takes next to no time if the evidence is not very precise. */
+bool history_digits(const History *history, const Mixture *mixture, PriorDigits *digits, double *outweighs);
 
 /* ---- the evidence in the eigenbasis of its precision, Lambda = U diag(q) U' */
 

@@ -2,14 +2,11 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "model/history/history_internal.h"
+#include "model/history/history_root_internal.h"
 #include "model/mixture/mixture_evidence.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Trace of Lambda above which a run also keeps a square root: far below where Lambda would lose digits of a
- * prior, whose variances are at most 1e6. */
-static const double ROOT_FROM = 1e6;
 
 typedef struct {
   struct HistoryContent common;
@@ -17,9 +14,7 @@ typedef struct {
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
   double *reward_squares; /* [B]: sum y^2 / sigma^2 */
-  double *root; /* [d + 1, d + 1, B], for runs that have one */
-  bool *rooted; /* [B]: the run has a root */
-  double *row, *square; /* [d + 1], [d + 1, d + 1]: scratch */
+  EvidenceRoots roots; /* of the runs whose evidence is very precise */
 } Evidence;
 
 static Evidence *evidence_of(const History *history) {
@@ -29,22 +24,18 @@ static Evidence *evidence_of(const History *history) {
 
 static Status evidence_reserve(History *history, int rounds) {
   Evidence *self = evidence_of(history);
-  const size_t vectors = (size_t)history->d * (size_t)history->runs, n = (size_t)history->d + 1;
+  const size_t vectors = (size_t)history->d * (size_t)history->runs;
   (void)rounds; /* memory does not grow with them */
   if (self->precision) return STATUS_OK;
   self->precision = history_block(history, 0);
   self->vector = self->precision + vectors * (size_t)history->d;
   self->reward_squares = self->vector + vectors;
-  ALLOCATE(history->memory, self->root, n * n * (size_t)history->runs);
-  ALLOCATE(history->memory, self->rooted, history->runs);
-  ALLOCATE(history->memory, self->row, n);
-  ALLOCATE(history->memory, self->square, n * n);
-  return STATUS_OK;
+  return history_root_create(history->memory, history->d, history->runs, &self->roots);
 }
 
 static void evidence_clear(History *history) {
   const Evidence *self = evidence_of(history);
-  memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
+  history_root_clear(&self->roots, history->runs);
 }
 
 /* Computes sum[run[n]] += factor a[n] b[n]; in a bandit the lanes are neighbouring runs. */
@@ -84,48 +75,54 @@ static double history_run_trace(const History *history, size_t run) {
   return sum;
 }
 
+/* Gives a run its root, of what it has observed so far. */
+static void evidence_start_root(const History *history, int run) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, n = d + 1, columns = (size_t)self->common.columns, b = (size_t)run;
+  double *sums = self->roots.sums;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t j = 0; j < d; j++) sums[i * n + j] = self->precision[(i * d + j) * columns + b];
+    sums[i * n + d] = sums[d * n + i] = self->vector[i * columns + b];
+  }
+  sums[n * n - 1] = self->reward_squares[b];
+  history_root_start(&self->roots, run, history_run_trace(history, b));
+}
+
+/* Gives a run that takes its evidence from elsewhere a root if that is precise enough, and no other. */
+static void evidence_restart_root(const History *history, int run) {
+  const Evidence *self = evidence_of(history);
+  self->roots.from[run] = -1;
+  if (history_run_trace(history, (size_t)run) > ROOT_FROM) evidence_start_root(history, run);
+}
+
 /* Appends the round's observations to the roots, before the evidence includes them, and then to that. */
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
-  const size_t d = (size_t)history->d, n = d + 1, columns = (size_t)self->common.columns,
-               count = (size_t)history->each_round;
+  const EvidenceRoots *roots = &self->roots;
+  const size_t d = (size_t)history->d, count = (size_t)history->each_round;
   const double weight = 1 / (history->likelihood->noise * history->likelihood->noise);
   for (size_t m = 0; m < count; m++) {
-    const size_t run = (size_t)self->common.latest[m];
+    const int run = self->common.latest[m];
     double square = 0;
     if (arm && arm[m] < 0) continue;
     for (size_t i = 0; i < d; i++) square += phi[i * count + m] * phi[i * count + m];
-    if (!self->rooted[run] && !(history_run_trace(history, run) + weight * square > ROOT_FROM)) continue;
-    if (!self->rooted[run]) { /* start from what the run has observed so far */
-      for (size_t i = 0; i < d; i++) {
-        for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * columns + run];
-        self->square[i * n + d] = self->square[d * n + i] = self->vector[i * columns + run];
-      }
-      self->square[n * n - 1] = self->reward_squares[run];
-      mixture_evidence_root_of((int)n, self->square, columns, self->root + run);
-      self->rooted[run] = true;
+    if (!history_root_has(roots, run)) {
+      if (!(history_run_trace(history, (size_t)run) + weight * square > ROOT_FROM)) continue;
+      evidence_start_root(history, run);
     }
-    for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
-    self->row[d] = y[m] / history->likelihood->noise;
-    mixture_evidence_root_add((int)n, columns, self->root + run, self->row);
+    for (size_t i = 0; i < d; i++) roots->row[i] = phi[i * count + m] / history->likelihood->noise;
+    roots->row[d] = y[m] / history->likelihood->noise;
+    history_root_add(roots, run);
   }
   history_evidence_append(history, self, weight, phi, y);
 }
 
 static void evidence_copy_run(const History *from, int m, History *to, int n) {
-  const Evidence *old = evidence_of(from), *new = evidence_of(to);
-  const int size = from->d + 1;
-  new->rooted[n] = old->rooted[m];
-  if (old->rooted[m])
-    lanes_copy(size * size, 1, old->root + m, old->common.columns, new->root + n, new->common.columns);
+  history_root_copy(&evidence_of(from)->roots, m, &evidence_of(to)->roots, n);
 }
 
 static void evidence_discount(History *history, double factor) {
-  const Evidence *self = evidence_of(history);
-  const size_t n = (size_t)history->d + 1;
-  for (size_t k = 0; k < n * n; k++)
-    for (int run = 0; run < history->runs; run++)
-      self->root[k * (size_t)self->common.columns + (size_t)run] *= sqrt(factor);
+  history_root_discount(&evidence_of(history)->roots, history->runs, factor);
 }
 
 static double evidence_squares(const History *history, int run) {
@@ -192,25 +189,6 @@ bool history_evidence(const HistoryView *view, double *precision, double *vector
   return true;
 }
 
-double history_precision_trace(const History *history, int run) {
-  return history->temper * history_run_trace(history, (size_t)run);
-}
-
-bool history_root(const History *history, int run, double *root) {
-  const Evidence *self = evidence_of(history);
-  const size_t n = (size_t)history->d + 1;
-  if (!self->rooted[run]) return false;
-  const double scale = sqrt(history->temper);
-  for (size_t k = 0; k < n * n; k++)
-    root[k] = scale * self->root[k * (size_t)self->common.columns + (size_t)run];
-  return true;
-}
-
-bool history_has_root(const History *history) {
-  return history->ops == &history_form_evidence &&
-         memchr(evidence_of(history)->rooted, true, (size_t)history->runs) != NULL;
-}
-
 void history_residual(const HistoryView *view, double *residual) {
   const History *history = view->history;
   if (history->ops != &history_form_evidence) {
@@ -241,14 +219,15 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
   for (size_t n = 0; n < vectors; n++) self->vector[n] = factor * vector[n];
   for (int n = 0; n < history->runs; n++) {
     self->common.observations[n] = rounds;
-    self->rooted[n] = false;
+    self->reward_squares[n] = 0;
+    evidence_restart_root(history, n);
   }
   history->rounds = rounds;
 }
 
 static void evidence_load(History *history, int run, const double *rest) {
   (void)rest;
-  evidence_of(history)->rooted[run] = false;
+  evidence_restart_root(history, run);
 }
 
 const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
@@ -259,6 +238,55 @@ const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
                                           .discount = evidence_discount,
                                           .load = evidence_load,
                                           .squares = evidence_squares};
+
+/* ---- a mixture given the evidence */
+
+/* Ratio of evidence to prior above which the root is used: sums still have 7 digits of the prior there. */
+static const double BEYOND = 1e9;
+
+/* Returns whether the root of a run takes the place of sums. */
+static bool evidence_is_beyond(const History *history, int run, const Mixture *mixture) {
+  return history->ops == &history_form_evidence && history_root_has(&evidence_of(history)->roots, run) &&
+         history->temper * history_run_trace(history, (size_t)run) * mixture->widest > BEYOND;
+}
+
+void history_condition(const HistoryView *view, EvidenceLanes evidence, const Mixture *mixture, int c,
+                       double constant, const Conditioned *out) {
+  const History *history = view->history;
+  const int d = mixture->d, lanes = view->lanes;
+  int jitters[CHUNK_LANES] = {0};
+  ASSERT(view->draws == 1 && !view->shift && !view->scale && lanes <= CHUNK_LANES);
+  mixture_evidence_add(mixture, c, lanes, evidence.precision, evidence.vector, out->factor, out->whitened);
+  linalg_factor_cholesky(d, lanes, out->factor, jitters);
+  linalg_factor_forward(d, lanes, out->factor, out->whitened);
+  mixture_evidence_weigh(d, lanes, constant, out->factor, out->whitened, out->log_weight);
+  for (int n = 0; n < lanes; n++) {
+    const int run = view->first + n;
+    const Conditioned own = {.factor = out->factor + n,
+                             .whitened = out->whitened + n,
+                             .log_weight = out->log_weight + n,
+                             .common = out->common + n};
+    *own.common = 0;
+    if (evidence_is_beyond(history, run, mixture))
+      history_root_condition(&evidence_of(history)->roots, history->temper, run, mixture, c, lanes, &own);
+    else
+      out->jitters[n] += jitters[n];
+  }
+}
+
+bool history_digits(const History *history, const Mixture *mixture, PriorDigits *digits, double *outweighs) {
+  bool lacking = false;
+  if (history->ops != &history_form_evidence) return false;
+  const EvidenceRoots *roots = &evidence_of(history)->roots;
+  for (int run = 0; run < history->runs; run++) {
+    digits[run] = DIGITS_KEPT;
+    outweighs[run] = 1;
+    if (!evidence_is_beyond(history, run, mixture)) continue;
+    digits[run] = history_root_digits(roots, history->temper, run, mixture, &outweighs[run]);
+    lacking = lacking || digits[run] != DIGITS_KEPT;
+  }
+  return lacking;
+}
 
 /* ---- in the eigenbasis of the precision */
 

@@ -49,11 +49,6 @@ typedef struct {
   const double *precision, *vector; /* P[d, d, n], h[d, n] */
 } PriorLanes;
 
-/* Evidence of n lanes: the likelihood is taken for exp(b' z - z' Lambda z / 2). */
-typedef struct {
-  double *precision, *vector; /* Lambda[d, d, n], b[d, n] */
-} EvidenceLanes;
-
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out);
 
 /* Solves for the lanes of the view, with the prior in its coordinates. `evidence` is what to start from,

@@ -18,8 +18,9 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
 Status mixture_prepare(Mixture *mixture) {
   int d = mixture->d;
   size_t matrix = (size_t)d * (size_t)d;
+  mixture->widest = 0;
   for (int c = 0; c < mixture->components; c++) {
-    double weight = mixture->weight[c];
+    double weight = mixture->weight[c], trace = 0;
     if (!(weight > 0 && weight <= 1))
       return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights must be in (0, 1]",
                         c, weight);
@@ -33,6 +34,8 @@ Status mixture_prepare(Mixture *mixture) {
     mixture->log_norm[c] = log(weight) - 0.5 * (linalg_log_determinant(d, cholesky) + d * log(2 * M_PI));
     linalg_lanes_multiply(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
                           mixture->information + (size_t)c * (size_t)d);
+    for (int i = 0; i < d; i++) trace += mixture->covariance[(size_t)c * matrix + (size_t)(i * (d + 1))];
+    mixture->widest = fmax(mixture->widest, trace);
   }
   return STATUS_OK;
 }

@@ -20,6 +20,7 @@ typedef struct {
   double *precision; /* [C, d, d] */
   double *information; /* [C, d], precision times mean */
   double *log_norm; /* [C], log weight - 1/2 (log det covariance + d log 2 pi) */
+  double widest; /* the largest trace of a covariance: in no direction is a variance larger */
 } Mixture;
 
 /* Creates a mixture of zeros. */

@@ -1,10 +1,8 @@
 #include "sampler/check/spread.h"
 
 #include "core/linalg/linalg.h"
-#include "model/mixture/mixture_evidence.h"
 #include "sampler/check/strays.h"
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/mixture/sampler_precise.h"
 #include "sampler/stand_in.h"
 
 #include <math.h>
@@ -22,7 +20,7 @@ enum { ERRORS = 4, FEWEST = 20 };
 enum { REFERENCE = 6000, MOVED_REFERENCE = 2000, FEWEST_STEPS = 20, MOST_STEPS = 160 };
 typedef struct {
   double *mean; /* [d] */
-  double *precision, *half, *map; /* [d, d] */
+  double *map; /* [d, d] */
   double *e, *moment, *vectors, *value; /* [d, M], [d, d], [d, d], [d] */
 } SpreadWork;
 
@@ -30,25 +28,6 @@ bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   if (!setup->prior->mixture || sampler->guard) return false;
   return !likelihood_has_network(setup->likelihood) && stand_in_targets_posterior(setup->options);
-}
-
-/* Computes map <- L' A^-1, which gives draws with the identity as their covariance; returns false if P is not
- * positive definite. */
-static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double *hidden) {
-  double *p = work->precision;
-  linalg_product(d, false, p, false, root, work->half);
-  linalg_product(d, true, root, false, work->half, p);
-  for (int i = 0; i < d; i++) p[i * d + i] += 1;
-  for (int i = 0; i < d; i++) work->value[i] = p[i * d + i];
-  if (linalg_cholesky(d, p) != STATUS_OK) {
-    *hidden = INFINITY;
-    return false;
-  }
-  for (int i = 0; i < d; i++) *hidden = fmax(*hidden, work->value[i] / (p[i * d + i] * p[i * d + i]));
-  memcpy(work->half, root, (size_t)(d * d) * sizeof *root);
-  linalg_invert_triangle(d, work->half);
-  linalg_product(d, true, p, false, work->half, work->map);
-  return true;
 }
 
 /* Computes mean[d] and covariance[d, d] of draws[d, M] of a posterior. */
@@ -127,38 +106,38 @@ static Status spread_compare_draws(SpreadWork *work, int d, int draws, const dou
   return STATUS_OK;
 }
 
-Status spread_hidden(const Sampler *sampler, const History *history, Spread *out) {
+Status spread_digits(const Sampler *sampler, const History *history, Spread *out) {
   const Mixture *prior = prior_stand_in(sampler->setup.prior);
   const History tempered = sampler_tempered(sampler, history);
-  *out = (Spread){.narrowest = 1, .widest = 1, .hidden = 1};
+  *out = (Spread){.narrowest = 1, .widest = 1, .outweighs = 1};
   if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
-  TRY(sampler_precise_hidden(prior, &tempered, 0, &out->hidden));
-  out->replaced = stand_in_fits(sampler) && stand_in_needed(out->hidden);
-  out->lost = !out->replaced && stand_in_needed(sqrt(out->hidden)); /* square roots need half the digits */
+  history_digits(&tempered, prior, &out->digits, &out->outweighs);
+  out->replaced = stand_in_fits(sampler) && out->digits != DIGITS_KEPT;
   return STATUS_OK;
 }
 
-/* Finds the map: T A^-1 in square-root form if the history has that, otherwise from sums; *found: there is
- * one. */
-static Status find_map(SpreadWork *work, const Mixture *prior, const History *history, Spread *out,
-                       bool *found) {
+/* Computes map <- L' for a Gaussian prior and Gaussian rewards, where L L' is the precision of the posterior;
+ * *found: it is positive definite. */
+static Status find_map(SpreadWork *work, const Mixture *prior, const History *history, bool *found) {
   SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)prior->d, n = d + 1;
-  double *evidence, *row, *conditioned, hidden = out->hidden;
-  ALLOCATE_ARRAYS(&scratch, n * n, evidence, conditioned);
-  ALLOCATE(&scratch, row, n);
-  if (!history_root(history, 0, evidence)) {
-    *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
-    out->hidden = fmax(out->hidden, hidden);
-    out->lost = out->lost || stand_in_needed(hidden);
-    return STATUS_OK;
-  }
-  mixture_evidence_root_condition(prior, 0, evidence, row, conditioned);
-  for (size_t i = 0; i < d; i++) memcpy(work->precision + i * d, conditioned + i * n, d * sizeof *row);
-  memcpy(work->half, prior->cholesky, d * d * sizeof *row);
-  linalg_invert_triangle(prior->d, work->half);
-  linalg_product(prior->d, false, work->precision, false, work->half, work->map);
-  *found = true;
+  const int d = prior->d;
+  const size_t matrix = (size_t)d * (size_t)d;
+  const HistoryView view = history_view(history, 1, 0, 1);
+  EvidenceLanes evidence;
+  double *factor, *whitened, log_weight, common;
+  int jitters = 0;
+  ALLOCATE_ARRAYS(&scratch, matrix, evidence.precision, factor);
+  ALLOCATE_ARRAYS(&scratch, d, evidence.vector, whitened);
+  const Conditioned posterior = {.factor = factor,
+                                 .whitened = whitened,
+                                 .log_weight = &log_weight,
+                                 .common = &common,
+                                 .jitters = &jitters};
+  history_evidence(&view, evidence.precision, evidence.vector);
+  history_condition(&view, evidence, prior, 0, 0, &posterior);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) work->map[i * d + j] = j < i ? 0 : factor[j * d + i];
+  *found = jitters == 0;
   return STATUS_OK;
 }
 
@@ -180,9 +159,8 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   const size_t matrix = (size_t)d * (size_t)d;
   const History tempered = sampler_tempered(sampler, history);
   SpreadWork work;
-  bool found;
   ASSERT(history->runs == 1);
-  TRY(spread_hidden(sampler, history, out));
+  TRY(spread_digits(sampler, history, out));
   if (spread_is_known(sampler)) TRY(strays_count(sampler->setup.prior->mixture, draws, theta, &out->strays));
   out->known = draws >= FEWEST * d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
@@ -190,21 +168,17 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
                         sampler->setup.prior->mixture->components == 1; /* so known up to rounding */
   double reference = INFINITY;
   ALLOCATE_ARRAYS(&scratch, d, work.mean, work.value);
-  ALLOCATE_ARRAYS(&scratch, matrix, work.precision, work.half, work.map, work.moment, work.vectors);
+  ALLOCATE_ARRAYS(&scratch, matrix, work.map, work.moment, work.vectors);
   ALLOCATE(&scratch, work.e, (size_t)d * (size_t)draws);
   if (!gaussian) {
-    out->known = !stand_in_needed(out->hidden); /* otherwise the narrowest direction has no digits */
+    out->known = out->digits == DIGITS_KEPT; /* otherwise the narrowest direction has no digits */
     if (out->known) TRY(find_moments(&work, sampler, &tempered, &reference, &out->known));
-    found = out->known;
   } else {
-    const HistoryView view = history_view(&tempered, 1, 0, 1);
     linalg_mean(d, draws, theta, work.mean);
-    if (history->rounds > 0) /* otherwise Lambda is 0, as allocated */
-      history_evidence(&view, work.precision, work.value);
-    TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
+    TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, &out->known));
   }
   spread_set_bounds(sampler, 1 / (1.0 / draws + 1 / reference), gaussian, out);
-  return found ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
+  return out->known ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
 }
 
 bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
@@ -227,17 +201,17 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
              "the draws cannot have reached the target: %d lie between the values to which the prior fixes a "
              "coordinate",
              spread->strays);
-  else if (spread->lost)
+  else if (spread->digits == DIGITS_LOST && !spread->replaced)
     snprintf(sentence, size,
              "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the "
              "prior in some direction, which is beyond the precision of a double",
-             spread->hidden);
+             spread->outweighs);
   else if (spread->replaced)
     snprintf(
         sentence, size,
         "the evidence is %.1g times what it leaves to the prior in some direction, which is beyond the "
         "precision of this sampler: the draws are exact ones under the prior's mixture or companion mixture",
-        spread->hidden);
+        spread->outweighs);
   else
     return false;
   return true;

@@ -1,5 +1,5 @@
-/* The posterior under a mixture of Gaussians: exact with a conjugate likelihood, and with any other
- * approximated component by component (sampler/mixture/mixture_approximation.h).
+/* The posterior under a mixture of Gaussians: exact with a conjugate likelihood (mixture_exact.c), and with
+ * any other approximated component by component (mixture_approximate.c).
  *
  * With evidence (Lambda, b) the posterior is a mixture again, with new weights
  * (model/mixture/mixture_evidence.h; Hong et al. 2022, Thompson sampling with a mixture prior).
@@ -55,7 +55,8 @@ Status mixture_posterior_check(const Config *options, const Likelihood *likeliho
 /* Creates the posterior for histories of at most `runs` runs; the prior must outlive it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out);
-/* Sets the number of slice steps from now on, for comparisons that show how many suffice. */
+/* Sets the number of slice steps from now on, for comparisons that show how many suffice; this and the next
+ * are for likelihoods that are not conjugate. */
 void mixture_posterior_set_steps(MixturePosterior *state, int steps);
 /* Returns whether slice steps have moved any of the draws of the last mixture_posterior_sample. */
 bool mixture_posterior_moved(const MixturePosterior *state);

@@ -1,0 +1,75 @@
+/* What the two kinds of posterior of a mixture share: the Gaussians under each component, from which both
+ * draw and take moments. They differ in how these are found, and in what is done about their error:
+ *
+ *     mixture_exact.c        the likelihood is conjugate: in closed form
+ *     mixture_approximate.c  any other: expectation propagation or Laplace, candidates, slice steps
+ *
+ * A call finds the Gaussians of up to `most` runs at a time, once, and then makes any number of draws from
+ * them, CHUNK_LANES at a time. */
+#pragma once
+
+#include "sampler/mixture/mixture_posterior.h"
+
+/* What the Gaussians are for: the next draw of runs that are followed from round to round; many draws of
+ * each run; moments, also of runs that are followed; or the evidence. */
+typedef enum { MIXTURE_NEXT_DRAW, MIXTURE_DRAWS, MIXTURE_MOMENTS, MIXTURE_EVIDENCE } MixtureUse;
+
+typedef struct {
+  /* OPTIONAL. Prepares for a call, before its runs are taken. */
+  void (*begin)(MixturePosterior *self, const History *history, MixtureUse use);
+  /* REQUIRED. Finds the Gaussians and log weights of the runs of a view, draws = 1. */
+  void (*find)(MixturePosterior *self, const HistoryView *runs, int64_t *fallbacks);
+  /* REQUIRED. Sets draw[d, m] and component[m] of the lanes of `view`, which are draws of the runs. */
+  void (*draw)(MixturePosterior *self, const HistoryView *runs, const HistoryView *view, RngLanes *rng);
+  /* OPTIONAL. Adds the runs of whose moments, of components first .. end - 1, it has doubts. */
+  void (*doubt)(const MixturePosterior *self, const HistoryView *runs, int first, int end,
+                int64_t *fallbacks);
+} MixturePosteriorOps;
+
+/* C components, n <= most runs, m <= CHUNK_LANES draws; lane last. The first member of both kinds. */
+struct MixturePosterior {
+  const MixturePosteriorOps *ops;
+  const Mixture *prior; /* not owned */
+  int most;
+  double *shrink; /* [C]: multiplies the standard deviations of draws */
+  double *constant; /* [C]: mixture_evidence_constants */
+  /* Per run: */
+  double *factor, *whitened; /* [C, d, d, n], [C, d, n]: L with P = L L', L^-1 h */
+  double *log_weight; /* [C, n], less `common` */
+  double *common; /* [n]: the same for all components */
+  double *cumulative; /* [C, n]: sums of the weights, up to a factor of the run */
+  double *largest, *total; /* [n]: of the weights */
+  int *jitters; /* [n] */
+  /* Per draw: */
+  double *uniform, *draw; /* [m], [d, m] */
+  int *component; /* [m] */
+  double *own_factor, *own_whitened; /* [d, d, m], [d, m]: of the component of each draw */
+  /* Per run, for moments: */
+  double *share; /* [n]: of a component in the weights so far */
+  double *mean, *covariance; /* [d, n], [d, d, n]: of a component */
+};
+
+Status mixture_exact_create(Arena *memory, const Mixture *prior, int runs, MixturePosterior **out);
+Status mixture_approximate_create(Arena *memory, const Mixture *prior, int runs, MixtureOptions options,
+                                  MixturePosterior **out);
+
+/* Creates what both share. */
+Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, const Mixture *prior, int runs,
+                               MixturePosterior *out);
+/* Returns where component c of an array[C, rows, n] begins. */
+static inline double *mixture_component(double *array, int c, int rows, int lanes) {
+  return array + (ptrdiff_t)c * rows * lanes;
+}
+/* Returns the place of the run that lane n of `view` draws from among the lanes of `runs`. */
+static inline int mixture_run_of(const HistoryView *runs, const HistoryView *view, int n) {
+  return (view->first + n) / view->draws - runs->first;
+}
+/* Draws component[m], each by its weight in the run, with uniform[m]. */
+void mixture_posterior_pick(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
+/* Gathers own_factor and own_whitened. */
+void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
+/* Computes draw = L^-T (L^-1 h + shrink z) from draw = z, standard normal: N(P^-1 h, P^-1). */
+void mixture_posterior_solve(MixturePosterior *self, int lanes);
+/* Does all of this: draws from the Gaussians themselves. */
+void mixture_posterior_draw(MixturePosterior *self, const HistoryView *runs, const HistoryView *view,
+                            RngLanes *rng);
