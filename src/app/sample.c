@@ -219,8 +219,9 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   TRY(app_sample_find(&sampler, prior, &history, &findings));
   TRY(metric_distinct(d, arguments.draws, theta, &findings.distinct));
   TRY(spread_measure(&sampler, &history, arguments.draws, theta, &spread));
-  /* Draws that cannot have reached their target count as a fallback. */
-  if (spread_complaint(&spread, sizeof findings.complaint, findings.complaint)) findings.fallbacks++;
+  /* Draws that cannot have reached their target count as a fallback, unless the sampler has counted them. */
+  const bool complains = spread_complaint(&spread, sizeof findings.complaint, findings.complaint);
+  findings.fallbacks += complains && spread.from == DRAWN_AS_PROMISED;
   TRY(store_create(arguments.output, &file));
   TRY(store_finish(file, app_sample_write_draws(file, d, theta, rows, &findings)));
   app_sample_print_summary(d, theta, &findings);

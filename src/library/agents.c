@@ -4,7 +4,6 @@
  * are named by its number and by how often it has drawn, so they depend neither on the chunk nor on the other
  * agents. */
 #include "library/library.h"
-#include "sampler/check/spread.h"
 
 #include <limits.h>
 #include <string.h>
@@ -136,24 +135,12 @@ static Status agents_load_chunk(thompson_agents *self, int length, const int *id
   return STATUS_OK;
 }
 
-/* Finishes a chunk of agents that have drawn: adds up their fallbacks and advances their rounds. After new
- * observations, updates `lost` as for a posterior (library_judge_draws). */
-static Status agents_end_chunk(thompson_agents *self, int length, const int *ids) {
-  for (int n = 0; n < length; n++) self->posterior->fallbacks += self->fallbacks[n];
+/* Finishes a chunk of agents that have drawn: adds up their fallbacks and advances their rounds. */
+static void agents_end_chunk(thompson_agents *self, int length, const int *ids) {
   for (int n = 0; n < length; n++) {
-    Agent *agent = &self->agent[ids[n]];
-    agent->round++;
-    if (agent->judged != agent->observations) {
-      Spread spread;
-      History history;
-      TRY(agents_load_chunk(self, 1, &ids[n], &history));
-      TRY(spread_digits(&self->posterior->rule.sampler, &history, &spread));
-      agent->judged = agent->observations;
-      agent->lost = spread.digits == DIGITS_LOST && !spread.replaced;
-    }
-    self->posterior->fallbacks += agent->lost;
+    self->posterior->fallbacks += self->fallbacks[n];
+    self->agent[ids[n]].round++;
   }
-  return STATUS_OK;
 }
 
 /* ---- use */
@@ -235,7 +222,7 @@ thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *
   TRY(agents_check_ids(self, m, ids));
   for (int i = 0; i < m; i++) {
     Agent *agent = &self->agent[ids[i]];
-    agent->observations = agent->choices = agent->judged = 0, agent->lost = false;
+    agent->observations = agent->choices = 0;
     if (size > 0) memset(self->evidence + (size_t)ids[i] * size, 0, size * sizeof *self->evidence);
   }
   return THOMPSON_OK;
@@ -249,7 +236,6 @@ thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids
   for (int i = 0; i < m; i++) {
     double *evidence = self->evidence + (size_t)ids[i] * size;
     for (size_t k = 0; k < size; k++) evidence[k] *= factor;
-    self->agent[ids[i]].judged = -1;
   }
   return THOMPSON_OK;
 }
@@ -291,7 +277,8 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
     rule_explore(rule, 0, length, call->k, arm);
   }
   for (int n = 0; n < length; n++) self->agent[ids[n]].choices += self->agent[ids[n]].choices < INT_MAX;
-  return agents_end_chunk(self, length, ids);
+  agents_end_chunk(self, length, ids);
+  return STATUS_OK;
 }
 
 static Status library_agents_choose(thompson_agents *self, int m, const int *ids, int own_arms,
@@ -346,7 +333,7 @@ thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *id
                           .rounds = self->round};
     sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
     io_dataset_transpose(posterior->d, lanes, posterior->rule.theta, theta + (size_t)at * width);
-    TRY(agents_end_chunk(self, length, ids + at));
+    agents_end_chunk(self, length, ids + at);
   }
   return THOMPSON_OK;
 }

@@ -88,7 +88,6 @@ thompson_status thompson_agents_learn_prior_until(thompson_agents *self, const v
     after->fallbacks = before->fallbacks;
     self->posterior = after;
     thompson_posterior_free(before);
-    for (int id = 0; id < self->count; id++) self->agent[id].judged = -1; /* `lost` is computed again */
   }
   return library_finish_prior(status, out);
 }

@@ -84,8 +84,6 @@ struct thompson_posterior {
   int choices; /* since the last thompson_forget */
   int d, runs; /* runs: B; 1, or the size of a chunk of agents */
   int64_t fallbacks;
-  int judged; /* observations when `lost` was last computed */
-  bool lost; /* the evidence is too precise for the sampler's arithmetic (sampler/check/spread.h) */
   History history;
   Rule rule; /* includes the sampler, for at most setup.draws draws */
   bool propensity; /* the rule can compute probabilities */
@@ -136,8 +134,6 @@ typedef struct {
   uint32_t round; /* of the next draw */
   uint64_t chunk; /* the last chunk that it was part of */
   Arena memory; /* of `rows` */
-  int judged; /* observations when `lost` was last computed */
-  bool lost; /* the evidence is too precise for the sampler's arithmetic (sampler/check/spread.h) */
   int room;
   double *rows; /* [room, d + 1], phi and y, if the likelihood is not conjugate */
 } Agent;

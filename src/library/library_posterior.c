@@ -182,7 +182,6 @@ thompson_status thompson_forget(thompson_posterior *self) {
   self->lives++;
   self->choices = 0;
   self->fallbacks = 0;
-  self->judged = 0, self->lost = false;
   return library_posterior_begin_sampler(self, self->rule.sampler.setup.draws);
 }
 
@@ -284,7 +283,6 @@ thompson_status thompson_age(thompson_posterior *self, int rounds) {
   for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor);
   for (size_t k = 0; k < n; k++) self->share[k] *= factor;
   history_discount(&self->history, factor);
-  self->judged = -1;
   return THOMPSON_OK;
 }
 
@@ -299,23 +297,15 @@ void thompson_observations(const thompson_posterior *self, double *x, double *y)
   memcpy(y, self->y, n * sizeof *y);
 }
 
-/* Counts a fallback if the draws of a call cannot have reached the posterior: because the evidence, checked
- * again after new observations, is too precise for a double, or because of the spread of the m draws in
- * self->rule.theta, if there are enough of them. */
+/* Counts a fallback if the m draws in self->rule.theta, which the sampler has not counted itself, cannot have
+ * reached the posterior because of their spread, if there are enough of them. */
 static Status library_judge_draws(thompson_posterior *self, int m) {
   Spread spread;
   char sentence[256];
-  if (self->judged != self->history.rounds) {
-    TRY(spread_digits(&self->rule.sampler, &self->history, &spread));
-    self->judged = self->history.rounds;
-    self->lost = spread.digits == DIGITS_LOST && !spread.replaced;
-  }
-  bool wrong = self->lost;
-  if (!wrong && m > 1) {
-    TRY(spread_measure(&self->rule.sampler, &self->history, m, self->rule.theta, &spread));
-    wrong = spread_complaint(&spread, sizeof sentence, sentence);
-  }
-  self->fallbacks += wrong;
+  if (m == 1) return STATUS_OK;
+  TRY(spread_measure(&self->rule.sampler, &self->history, m, self->rule.theta, &spread));
+  const bool wrong = spread_complaint(&spread, sizeof sentence, sentence);
+  self->fallbacks += wrong && spread.from == DRAWN_AS_PROMISED;
   return STATUS_OK;
 }
 
@@ -336,11 +326,10 @@ Status library_posterior_check_arms(const thompson_posterior *self, int sets, in
   return library_check("arms", (size_t)sets * (size_t)k * (size_t)self->d, arms);
 }
 
-/* Counts a choice that has been made, and judges its draw. */
-static Status library_count_choice(thompson_posterior *self) {
+/* Counts a choice that has been made. */
+static void library_count_choice(thompson_posterior *self) {
   self->round++;
   if (self->choices < INT_MAX) self->choices++;
-  return library_judge_draws(self, 1);
 }
 
 /* Returns the choice from arms[k, d] that comes next. */
@@ -354,7 +343,8 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
   const RuleChoice choice = library_next_choice(self, k, arms);
   rule_choose(&self->rule, &choice, arm, &self->fallbacks);
   rule_explore(&self->rule, self->round, 1, k, arm);
-  return library_count_choice(self);
+  library_count_choice(self);
+  return THOMPSON_OK;
 }
 
 static Status library_choice_probabilities(thompson_posterior *self, int k, const double *arms,
@@ -380,7 +370,8 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
   TRY(library_choice_probabilities(self, k, arms, probability, &self->fallbacks));
   rule_pick(&self->rule, self->round, 1, k, probability, arm);
   *propensity = probability[*arm];
-  return library_count_choice(self);
+  library_count_choice(self);
+  return THOMPSON_OK;
 }
 
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }

@@ -168,9 +168,9 @@ THOMPSON_API thompson_status thompson_choose_propensity(thompson_posterior *post
 /* Returns the standard deviation of Gaussian rewards in use. */
 THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior);
 /* Returns the number of numerical fallbacks so far, such as a draw that was not finite, a call whose draws
- * cannot have reached the posterior (their spread is not that of the posterior), or evidence that is too
- * precise for the sampler's arithmetic, so that draws under a mixture in place of the prior are used. If it
- * is not 0, look at the draws before you trust them. */
+ * cannot have reached the posterior (their spread is not that of the posterior), or a draw under a mixture in
+ * place of the prior, because the evidence is too precise for the sampler's arithmetic. If it is not 0, look
+ * at the draws before you trust them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
 THOMPSON_API void thompson_posterior_arguments(const thompson_posterior *posterior, thompson_arguments *out);
 /* Saves the posterior with its prior, its observations and the position of its random numbers

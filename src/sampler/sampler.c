@@ -1,10 +1,10 @@
 /* The registry of posterior samplers, and the checks common to all of them before and after they run. */
 #include "sampler/sampler.h"
 
+#include "sampler/digits.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/stand_in.h"
 
 #include <limits.h>
 #include <math.h>
@@ -148,7 +148,7 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
     return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
                       method->name, setup->draws, setup->runs, out->d);
   if (setup->options) out->temper = config_real(setup->options, "temper");
-  ALLOCATE_ARRAYS(memory, setup->runs, out->ess, out->digits, out->outweighs);
+  ALLOCATE_ARRAYS(memory, setup->runs, out->ess, out->fallbacks, out->digits, out->outweighs);
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
@@ -178,6 +178,11 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
   *forgets = true;
   return history_create_filtered(memory, g > 0 ? &guarded : prior->mixture, options.keep, setup->runs, share,
                                  setup->likelihood, out);
+}
+
+bool sampler_targets_posterior(const Config *options) {
+  if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
+  return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
 }
 
 History sampler_tempered(const Sampler *sampler, const History *history) {
@@ -218,9 +223,11 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT(draws >= 1 && draws <= sampler->setup.draws);
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
   const History tempered = sampler_enter(sampler, history, fallbacks);
-  sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
+  memset(sampler->fallbacks, 0, (size_t)history->runs * sizeof *sampler->fallbacks);
+  sampler->ops->sample(sampler, &tempered, rng, draws, theta, sampler->fallbacks);
   sampler_leave(sampler);
-  stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
+  digits_replace(sampler, &tempered, rng, draws, theta, sampler->fallbacks);
+  for (int b = 0; b < history->runs; b++) fallbacks[b] += sampler->fallbacks[b];
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
   sampler_replace_non_finite(sampler->d, history->runs * draws, draws, theta, NULL, fallbacks);
 }
@@ -268,6 +275,7 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
   const History tempered = sampler_enter(sampler, history, fallbacks);
   sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
   sampler_leave(sampler);
+  digits_count_moments(sampler, &tempered, fallbacks);
   if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
   sampler_replace_non_finite(d, runs, 1, mean, covariance, fallbacks);
 }

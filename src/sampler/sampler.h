@@ -59,9 +59,6 @@ typedef struct {
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
-  /* Draws under a mixture prior keep their digits however precise the Gaussian evidence is
-   * (sampler_precise.h). */
-  bool square_root;
   /* For a method that is biased by design: in every direction the standard deviation of its draws, divided by
    * that of the posterior, lies between these (with a Gaussian prior and likelihood). 0: no such bias. */
   double narrow, wide;
@@ -123,7 +120,8 @@ struct Sampler {
   int d;
   Guard *guard; /* combined with the prior; NULL: none */
   double temper; /* multiplies the log likelihood: ops get a history that is scaled by it */
-  PriorDigits *digits; /* [B], of the last history */
+  int64_t *fallbacks; /* [B], of the last draws, before any are replaced */
+  PriorDigits *digits; /* [B], of the last history (history_digits) */
   double *outweighs; /* [B] */
   double *ess; /* [B], effective sample size behind the last draws; NAN if the method has none */
   void *state;
@@ -154,10 +152,12 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
  * nothing, sets *forgets to false and returns STATUS_OK. */
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
                        bool *forgets, History *out);
+/* Returns whether a sampler with these options, which may be NULL, has the posterior as its target. */
+bool sampler_targets_posterior(const Config *options);
 /* Returns a view of the history in which the log likelihood is multiplied by the option `temper`. */
 History sampler_tempered(const Sampler *sampler, const History *history);
 /* Calls ops->sample and checks the outcome. A draw that is not finite becomes 0 and counts as a fallback, and
- * so does a run whose draws are replaced because its evidence is too precise for the method (stand_in.h).
+ * so does one that is replaced because the evidence is too precise for the method (sampler/digits.h).
  * `history` may hold fewer runs than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);

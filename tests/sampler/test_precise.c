@@ -1,5 +1,6 @@
-/* Evidence far more precise than the prior: samplers that work in square-root form are right without a
- * fallback, and every other one is right or counts a fallback. The truth comes from formulas of this file. */
+/* Evidence far more precise than the prior: samplers of the exact posterior are right without a fallback, and
+ * every other one is right and counts one for each draw that is not its own. The truth comes from formulas of
+ * this file. */
 #include "harness.h"
 
 #include "library/thompson.h"
@@ -23,7 +24,8 @@ typedef struct {
 static const Belief shifted = {1, {1}, {1, 0}, {0.1, 0, 0, 0.1}}, standard = {1, {1}, {0, 0}, {1, 0, 0, 1}},
                     two = {2, {0.5, 0.5}, {1, 0, 0, 1}, {0.1, 0, 0, 0.1, 0.1, 0, 0, 0.1}};
 
-/* Takes n observations (x, y) with that noise; computes the moments of DRAWS draws, and the fallbacks. */
+/* Takes n observations (x, y) with that noise; computes the moments of DRAWS draws, and returns their
+ * fallbacks. */
 static int64_t draw(const Belief *belief, const char *sampler, double noise, int n, const double *x,
                     const double *y, Moments *out) {
   static double theta[DRAWS * D];
@@ -39,12 +41,12 @@ static int64_t draw(const Belief *belief, const char *sampler, double noise, int
     return -1; /* does not fit */
   }
   CU_ASSERT_EQUAL(thompson_observe(posterior, n, x, y), 0);
+  const int64_t before = thompson_fallbacks(posterior); /* of states that follow the observations */
   CU_ASSERT_EQUAL(thompson_draw(posterior, DRAWS, theta), 0);
-  const int64_t fallbacks = thompson_fallbacks(posterior);
+  const int64_t fallbacks = thompson_fallbacks(posterior) - before;
   int arm;
   CU_ASSERT_EQUAL(thompson_choose(posterior, 1, x, &arm), 0);
-  CU_ASSERT_TRUE(fallbacks == 0 || noise > 1e-8 ||
-                 thompson_fallbacks(posterior) > fallbacks); /* one draw is judged too */
+  if (noise <= 1e-8) CU_ASSERT_EQUAL(thompson_fallbacks(posterior) - before, fallbacks + (fallbacks > 0));
   for (int i = 0; i < D; i++) {
     double sum = 0, squares = 0;
     for (int k = 0; k < DRAWS; k++) sum += theta[k * D + i];
@@ -100,7 +102,7 @@ static void test_little_noise(void) {
         const int64_t fallbacks = draw(beliefs[b], method->name, noises[k], 5, repeated, ones, &found);
         if (fallbacks < 0 || (method->exact && fallbacks == 0 && is_right(&truth, &found))) continue;
         const bool well =
-            !method->square_root && (noises[k] > 1e-8 || (fallbacks > 0 && is_right(&truth, &found)));
+            !method->exact && (noises[k] > 1e-8 || (fallbacks == DRAWS && is_right(&truth, &found)));
         CU_ASSERT_TRUE(well);
         if (!well)
           printf("%s, belief %d, noise %g: mean %g %g, sd %g %g, %d fallbacks\n", method->name, b, noises[k],
@@ -130,15 +132,47 @@ static void test_time_stamps(void) {
   for (int i = 0; i < 6; i++) {
     Moments found;
     const int64_t fallbacks = draw(&standard, methods[i], 1, ROWS, x, y, &found);
-    CU_ASSERT_TRUE(is_right(&truth, &found) && (fallbacks == 0 || i >= 3));
+    CU_ASSERT_TRUE(is_right(&truth, &found));
+    CU_ASSERT_EQUAL(fallbacks, i < 3 ? 0 : DRAWS);
     printf("%s: mean %g %g (%g %g), sd %g %g (%g %g), %d fallbacks\n", methods[i], found.mean[0],
            found.mean[1], truth.mean[0], truth.mean[1], found.sd[0], found.sd[1], truth.sd[0], truth.sd[1],
            (int)fallbacks);
   }
 }
 
+/* Checks that each draw that is replaced is one fallback, however many there are at a time, and that agents,
+ * whose evidence is loaded for every choice, count them too. */
+static void test_count(void) {
+  enum { MOST = 100, CHOICES = 7 };
+  static const int counts[] = {1, 5, MOST};
+  double theta[MOST * D];
+  int arm;
+  const int id = 0;
+  thompson_prior *prior;
+  thompson_posterior *posterior;
+  thompson_agents *agents;
+  CU_ASSERT_EQUAL_FATAL(
+      thompson_prior_from_mixture(1, D, standard.weight, standard.mean, standard.covariance, &prior), 0);
+  CU_ASSERT_EQUAL_FATAL(thompson_posterior_new(prior, "localised", "gaussian", "noise=1e-9", 1, &posterior),
+                        0);
+  CU_ASSERT_EQUAL(thompson_observe(posterior, 5, repeated, ones), 0);
+  for (int i = 0; i < 3; i++) {
+    const int64_t before = thompson_fallbacks(posterior);
+    CU_ASSERT_EQUAL(thompson_draw(posterior, counts[i], theta), 0);
+    CU_ASSERT_EQUAL(thompson_fallbacks(posterior) - before, counts[i]);
+  }
+  CU_ASSERT_EQUAL_FATAL(thompson_agents_new(prior, 1, "localised", "gaussian", "noise=1e-9", 1, &agents), 0);
+  CU_ASSERT_EQUAL(thompson_agents_observe(agents, 1, &id, repeated, ones), 0);
+  for (int i = 0; i < CHOICES; i++)
+    CU_ASSERT_EQUAL(thompson_agents_choose(agents, 1, &id, 1, repeated, 0, &arm), 0);
+  CU_ASSERT_EQUAL(thompson_agents_fallbacks(agents), CHOICES);
+  thompson_agents_free(agents), thompson_posterior_free(posterior), thompson_prior_close(prior);
+}
+
 int main(void) {
-  CU_TestInfo tests[] = {
-      {"little noise", test_little_noise}, {"time stamps", test_time_stamps}, CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"little noise", test_little_noise},
+                         {"time stamps", test_time_stamps},
+                         {"one for each draw", test_count},
+                         CU_TEST_INFO_NULL};
   return harness_run("precise", tests);
 }

@@ -3,7 +3,6 @@
 #include "core/linalg/linalg.h"
 #include "sampler/check/strays.h"
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/stand_in.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +26,7 @@ typedef struct {
 bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   if (!setup->prior->mixture || sampler->guard) return false;
-  return !likelihood_has_network(setup->likelihood) && stand_in_targets_posterior(setup->options);
+  return !likelihood_has_network(setup->likelihood) && sampler_targets_posterior(setup->options);
 }
 
 /* Computes mean[d] and covariance[d, d] of draws[d, M] of a posterior. */
@@ -106,14 +105,14 @@ static Status spread_compare_draws(SpreadWork *work, int d, int draws, const dou
   return STATUS_OK;
 }
 
-Status spread_digits(const Sampler *sampler, const History *history, Spread *out) {
+/* Finds how precise the evidence is, and what became of the draws; returns whether the prior has kept its
+ * digits. */
+static bool spread_has_digits(const Sampler *sampler, const History *history, Spread *out) {
   const Mixture *prior = prior_stand_in(sampler->setup.prior);
-  const History tempered = sampler_tempered(sampler, history);
-  *out = (Spread){.narrowest = 1, .widest = 1, .outweighs = 1};
-  if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
-  history_digits(&tempered, prior, &out->digits, &out->outweighs);
-  out->replaced = stand_in_fits(sampler) && out->digits != DIGITS_KEPT;
-  return STATUS_OK;
+  PriorDigits digits;
+  if (!prior || !history_digits(history, prior, &digits, &out->outweighs)) return true;
+  out->from = digits_drawn_from(sampler, digits);
+  return false;
 }
 
 /* Computes map <- L' for a Gaussian prior and Gaussian rewards, where L L' is the precision of the posterior;
@@ -160,7 +159,8 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   const History tempered = sampler_tempered(sampler, history);
   SpreadWork work;
   ASSERT(history->runs == 1);
-  TRY(spread_digits(sampler, history, out));
+  *out = (Spread){.narrowest = 1, .widest = 1, .outweighs = 1};
+  const bool kept = spread_has_digits(sampler, &tempered, out);
   if (spread_is_known(sampler)) TRY(strays_count(sampler->setup.prior->mixture, draws, theta, &out->strays));
   out->known = draws >= FEWEST * d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
@@ -171,7 +171,7 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   ALLOCATE_ARRAYS(&scratch, matrix, work.map, work.moment, work.vectors);
   ALLOCATE(&scratch, work.e, (size_t)d * (size_t)draws);
   if (!gaussian) {
-    out->known = out->digits == DIGITS_KEPT; /* otherwise the narrowest direction has no digits */
+    out->known = kept; /* otherwise the narrowest direction has no digits */
     if (out->known) TRY(find_moments(&work, sampler, &tempered, &reference, &out->known));
   } else {
     linalg_mean(d, draws, theta, work.mean);
@@ -201,12 +201,12 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
              "the draws cannot have reached the target: %d lie between the values to which the prior fixes a "
              "coordinate",
              spread->strays);
-  else if (spread->digits == DIGITS_LOST && !spread->replaced)
+  else if (spread->from == DRAWN_WITHOUT_DIGITS)
     snprintf(sentence, size,
              "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the "
              "prior in some direction, which is beyond the precision of a double",
              spread->outweighs);
-  else if (spread->replaced)
+  else if (spread->from == DRAWN_FROM_MIXTURE)
     snprintf(
         sentence, size,
         "the evidence is %.1g times what it leaves to the prior in some direction, which is beyond the "

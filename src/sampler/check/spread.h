@@ -9,19 +9,18 @@
  */
 #pragma once
 
-#include "sampler/sampler.h"
+#include "sampler/digits.h"
 
 typedef struct {
   bool known; /* the prior is a mixture, the target is the posterior, and there are enough draws */
   double narrowest, widest; /* standard deviation of draws over posterior: least and most in any direction */
   double least, most; /* bounds on these: for the method, its documented bias and the number of draws */
   double offset, farthest; /* of the means, in standard deviations of the posterior; bound on it */
-  /* By how much the evidence outweighs what it leaves to the prior, and which digits that costs. Known with
+  /* By how much the evidence outweighs what it leaves to the prior, and what became of the draws. Known with
    * Gaussian rewards, for every prior that is or has a mixture. */
   double outweighs;
-  PriorDigits digits;
+  DrawnFrom from;
   int strays; /* draws where the prior allows none (strays.h) */
-  bool replaced; /* or would be, but draws from the mixture have replaced them (stand_in_replace) */
 } Spread;
 
 /* Returns whether the right mean and spread of the draws are known: the prior is a mixture of Gaussians and
@@ -30,8 +29,6 @@ bool spread_is_known(const Sampler *sampler);
 /* Measures the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out);
-/* Finds only `outweighs`, `digits` and `replaced`, at almost no cost unless the evidence is very precise. */
-Status spread_digits(const Sampler *sampler, const History *history, Spread *out);
 /* Writes one sentence, with the number, that says why the draws cannot have reached the target or had to be
  * replaced, and returns true; returns false if there is no complaint. */
 bool spread_complaint(const Spread *spread, size_t size, char *sentence);

@@ -48,9 +48,8 @@ static double exact_mixture_cost(const SamplerWork *work) { return cost_mixture(
 static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
-  .exact = true, .square_root = true, .keys = KEYS, .check = mixture_posterior_check,                        \
-  .create = exact_mixture_create, .sample = exact_mixture_sample, .moments = exact_mixture_moments,          \
-  .cost = exact_mixture_cost
+  .exact = true, .keys = KEYS, .check = mixture_posterior_check, .create = exact_mixture_create,             \
+  .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
 
 /* ---- any posterior that can be drawn from */
 
@@ -234,7 +233,6 @@ const SamplerOps sampler_exact = {
     .reference = "Hong et al. (2022); von Neumann (1951)",
     .default_prior = "exact",
     .needs = NEEDS_TRACTABLE,
-    .square_root = true,
     .fits = exact_fits,
     .exact = true,
     .create = exact_create,
