@@ -1,6 +1,7 @@
 #include "app/app_plan_estimate.h"
 
 #include "parallel/grid.h"
+#include "study/study_problem.h"
 
 /* Floating-point operations per second that one core is assumed to reach in a whole simulation. */
 static const double ASSUMED_SPEED = 2e10;
@@ -36,7 +37,7 @@ static Status app_plan_count_priors(const Study *study, Estimate *estimate) {
   ALLOCATE(&scratch, fits.hash, 2 * file->setting_count * file->policy_count);
   for (int s = 0; s < file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
-    TRY(problem_create(file->settings[s], &problem));
+    TRY(study_problem_create(file->settings[s], &problem));
     for (int p = 0; p < file->policy_count; p++) {
       Belief belief, base;
       TRY(study_belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief));
@@ -61,7 +62,7 @@ static Status app_plan_count_priors(const Study *study, Estimate *estimate) {
  * eigenvectors, and two matrices of work space) or, later, of the eigenvectors together with exact draws,
  * draws being made, and a product of two sets of draws. */
 static double app_plan_shared_matrix_bytes(const Config *setting) {
-  const double d = study_dimension(setting), most = fmax(d, problem_arms(setting)),
+  const double d = study_dimension(setting), most = fmax(d, study_problem_arms(setting)),
                draws = (double)config_int(setting, "draws"),
                reference = config_is(setting, "reference_draws", "draws")
                                ? draws
@@ -84,12 +85,12 @@ Status app_plan_estimate_study(const Study *study, const Speed *speed, Estimate 
       out->least_hours += a_run * least / 3600;
       out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);
     }
-    if (!problem_is_large(file->settings[s])) continue;
+    if (!study_problem_is_large(file->settings[s])) continue;
     out->large = fmax(out->large, app_plan_shared_matrix_bytes(file->settings[s]));
-    out->large_is_spread &= problem_is_distributed(file->settings[s]);
+    out->large_is_spread &= study_problem_is_distributed(file->settings[s]);
   }
   double curves = (double)study->curve_count * study->points * sizeof(double);
-  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
+  double arms = config_has(first, "problem.arms") ? study_problem_arms(first) : 1;
   out->memory = 4e7 + 2 * curves * most + (double)study->runs.block * (curves + arms * 8 * sizeof(double));
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
   TRY(app_plan_count_priors(study, out));

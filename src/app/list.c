@@ -33,8 +33,9 @@ static json_t *app_key_words_json(const ConfigKey *key) {
 
 /* Makes an object with name, type, default and help; if the key has them, range, words, unit and fixed. */
 static json_t *app_key_json(const ConfigKey *key) {
+  char help[CONFIG_HELP];
   json_t *object = json_pack("{s:s, s:s, s:s?, s:s}", "name", key->name, "type", TYPES[key->type], "default",
-                             key->fallback, "help", key->help);
+                             key->fallback, "help", config_key_help(key, help));
   json_auto_t *words = app_key_words_json(key);
   app_key_put_range(key, object);
   if (json_array_size(words) > 0) json_object_set(object, "words", words);
@@ -67,11 +68,12 @@ static json_t *app_scalar_schema(const ConfigKey *key) {
 }
 
 static json_t *value_schema(const ConfigKey *key) {
+  char help[CONFIG_HELP];
   json_t *schema = app_scalar_schema(key);
   if (key->type == KEY_INTS || key->type == KEY_WORDS)
     schema = app_json_any_of(json_pack("{s:s, s:O}", "type", "array", "items", schema), schema);
   if (key->parts) schema = app_json_any_of(schema, json_pack("{s:s}", "type", "object"));
-  json_object_set_new(schema, "description", json_string(key->help));
+  json_object_set_new(schema, "description", json_string(config_key_help(key, help)));
   if (key->fallback && strcmp(key->fallback, "null") != 0) {
     json_t *fallback = json_loads(key->fallback, JSON_DECODE_ANY, NULL);
     json_object_set_new(schema, "default", fallback ? fallback : json_string(key->fallback));
@@ -226,9 +228,10 @@ static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
 
 /* Prints each option in a few words; `list NAME` describes it in full. */
 static void print_options(const char *indent, const ConfigKey *keys) {
+  char help[CONFIG_HELP];
   for (const ConfigKey *key = keys; key && key->name; key++)
-    printf("%s%-12s %s; %s%s\n", indent, key->name, key->help, key->fallback ? "default " : "required",
-           key->fallback ? key->fallback : "");
+    printf("%s%-12s %s; %s%s\n", indent, key->name, config_key_help(key, help),
+           key->fallback ? "default " : "required", key->fallback ? key->fallback : "");
 }
 
 /* Prints a family with its options. Every sampler is also a policy; in the list of policies only its name

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "io/io_shell.h"
 #include "parallel/priors/study_priors.h"
+#include "study/study_problem.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -126,7 +127,8 @@ static Status plan_calibrate(const char *text, const Study *whole, Speed *speed)
   TRY(study_priors_fit(&small, scratch.path, PROGRESS_NONE, 1, NULL));
   if (estimate.training_operations > 0)
     speed->training = (clock_cpu() - start) / estimate.training_operations;
-  if (problem_is_large(small.file->settings[0])) return STATUS_OK; /* its policies share what costs most */
+  if (study_problem_is_large(small.file->settings[0]))
+    return STATUS_OK; /* its policies share what costs most */
   for (int p = 0; p < small.file->policy_count; p++)
     TRY(try_policy(&small, scratch.path, p, &speed->policy[p]));
   speed->measured = true;
@@ -173,8 +175,8 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
   }
   for (int s = 0; s < file->setting_count; s++)
     printf("#   %s%s\n", file->setting_labels[s],
-           !problem_is_large(file->settings[s]) ? "" /* each draw has its own matrices */
-           : problem_is_distributed(file->settings[s])
+           !study_problem_is_large(file->settings[s]) ? "" /* each draw has its own matrices */
+           : study_problem_is_distributed(file->settings[s])
                ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK on a single "
                  "rank), as d is at least linear_algebra.distributed_from"
                : ": matrices shared by all draws, on one rank (LAPACK), as d is below "

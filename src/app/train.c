@@ -7,6 +7,7 @@
 #include "parallel/priors/auto.h"
 #include "parallel/priors/fits.h"
 #include "parallel/priors/logs_learn.h"
+#include "study/study_problem.h"
 
 #include <math.h>
 
@@ -126,7 +127,7 @@ static Status app_train_from_study(Arena *memory, Training *out) {
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
-  TRY(problem_create(setting, &problem));
+  TRY(study_problem_create(setting, &problem));
   arguments.sizes = study_candidates_sizes(setting, arguments.size);
   out->belief =
       (Belief){.likelihood = problem.likelihood,

@@ -5,6 +5,7 @@
 #include "parallel/priors/study_priors.h"
 #include "parallel/tasks/race.h"
 #include "sampler/guard.h"
+#include "study/study_problem.h"
 
 static struct {
   const char *study, *output;
@@ -106,7 +107,7 @@ static Status tune_check_tasks(const Study *study) {
         STATUS_INPUT,
         "key 'sweep': %d settings; rules are tuned in one: --set KEY=VALUE fixes a swept key at one value",
         study->file->setting_count);
-  TRY(problem_create(setting, &problem));
+  TRY(study_problem_create(setting, &problem));
   if (!problem.per_arm && !problem.quadratic && !problem.ops->arms_of_theta) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
@@ -147,7 +148,7 @@ static Status tune_load_priors(Arena *memory, const Study *study, const char *fo
                                int *first) {
   const Config *setting = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
-  TRY(problem_create(setting, &problem));
+  TRY(study_problem_create(setting, &problem));
   *first = -1;
   for (int p = 0; p < study->file->policy_count; p++) {
     Belief belief;

@@ -11,19 +11,16 @@ static const ProblemOps *const registry[] = {
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
-/* Returns the family of problem.family; the convergence study has a target instead of a bandit. */
-const ProblemOps *problem_of(const Config *config) {
-  if (config_is(config, "study", "convergence")) return &problem_target;
+const ProblemOps *problem_named(const Config *config) {
   for (int i = 0; registry[i]; i++)
     if (config_is(config, "problem.family", registry[i]->name)) return registry[i];
   return NULL;
 }
 
-int problem_arms(const Config *config) {
+int problem_arms(const Config *config, const ProblemOps *family) {
   enum { ARMS = 100 };
   if (!config_is(config, "problem.arms", "auto")) return (int)config_int(config, "problem.arms");
-  int arms = problem_of(config)->arms;
-  return arms ? arms : ARMS;
+  return family->arms ? family->arms : ARMS;
 }
 
 /* Returns problem.dimension; 0 if it is left to the distribution of theta*. */
@@ -37,14 +34,12 @@ static int64_t problem_distributed_from(const Config *config) {
              : config_int(config, "linear_algebra.distributed_from");
 }
 
-bool problem_is_large(const Config *config) {
-  return config_is(config, "study", "posterior") && problem_of(config)->matrix &&
-         (problem_asked_dimension(config) >= PROBLEM_LARGE ||
-          problem_asked_dimension(config) >= problem_distributed_from(config));
+bool problem_is_distributed(const Config *config) {
+  return problem_asked_dimension(config) >= problem_distributed_from(config);
 }
 
-bool problem_is_distributed(const Config *config) {
-  return problem_is_large(config) && problem_asked_dimension(config) >= problem_distributed_from(config);
+bool problem_is_large(const Config *config) {
+  return problem_asked_dimension(config) >= PROBLEM_LARGE || problem_is_distributed(config);
 }
 
 Status problem_create_theta(Problem *self, const Config *config) {
@@ -63,22 +58,10 @@ static Status problem_complete(Problem *self, const Config *config) {
                       "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; use "
                       "synthetic or embedding",
                       ops->name);
-  if (!self->large && !config_is(config, "linear_algebra.distributed_from", "auto") &&
-      problem_asked_dimension(config) >= problem_distributed_from(config))
-    return status_set(STATUS_INPUT,
-                      "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
-                      "inverse have matrices to spread over ranks",
-                      (long long)problem_distributed_from(config));
   const bool drifts = config_is(config, "problem.drift.kind", "switch");
   if (drifts != (self->drift_every > 0))
     return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 go together; every is %d",
                       self->drift_every);
-  if (drifts && (ops->arms_of_theta || ops->rewards || !config_is(config, "study", "bandit")))
-    return status_set(
-        STATUS_INPUT,
-        "problem.drift: kind switch is for study bandit, with arms that do not depend on theta*; "
-        "this is study %s, problem.family %s",
-        config_text(config, "study"), ops->name);
   if (ops->needs_file && !config_text(config, "problem.file"))
     return status_set(STATUS_INPUT, "problem.family = %s needs problem.file, which is not given", ops->name);
   TRY(arena_new(&self->memory, &self->state, 1, ops->state_size));
@@ -92,15 +75,15 @@ static Status problem_complete(Problem *self, const Config *config) {
                     self->arms, items);
 }
 
-Status problem_create(const Config *config, Problem *out) {
-  *out = (Problem){.ops = problem_of(config),
+Status problem_create(const Config *config, const ProblemOps *family, bool large, Problem *out) {
+  *out = (Problem){.ops = family,
                    .d = (int)problem_asked_dimension(config),
-                   .arms = problem_arms(config),
+                   .arms = problem_arms(config, family),
                    .rounds = (int)config_int(config, "problem.rounds"),
                    .drift_every = (int)config_int(config, "problem.drift.every"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
                    .per_arm = config_is(config, "problem.unknown", "per_arm"),
-                   .large = problem_is_large(config),
+                   .large = large,
                    .seed = (uint64_t)config_int(config, "seed")};
   double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
   out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};

@@ -10,6 +10,13 @@
 typedef struct Problem Problem;
 typedef struct World World;
 
+/* Where rewards come from. */
+typedef enum {
+  REWARDS_OF_THETA, /* a likelihood and theta* */
+  REWARDS_OF_ARMS, /* events that give the reward of every arm */
+  REWARDS_OF_LOG /* events that give the reward of the arm that was taken */
+} ProblemRewards;
+
 typedef struct {
   const char *name, *summary, *reference;
   int arms; /* K when problem.arms is auto; 0: 100 */
@@ -18,6 +25,7 @@ typedef struct {
   bool needs_file; /* problem.file must be given */
   bool per_arm; /* problem.unknown may be per_arm */
   bool arms_of_theta; /* features depend on the theta* of the run */
+  ProblemRewards rewards_of;
   /* The keys that it uses and not every family does, separated by blanks; NULL: it does not say
    * (study_unused_note). */
   const char *keys;
@@ -35,8 +43,8 @@ typedef struct {
   /* REQUIRED. Draws the feature vectors of world->round (1-based) to world->features; world->scratch is free.
    * Called once, with round 0, if the arms are not resampled. */
   void (*features)(World *world);
-  /* OPTIONAL. Sets world->mean to the rewards of all arms in world->round, if they are known without a
-   * theta*: then the world has none, and `theta` is not used. */
+  /* REQUIRED unless REWARDS_OF_THETA. Sets world->mean to the rewards of all arms in world->round: the world
+   * has no theta*, and `theta` is not used. */
   void (*rewards)(World *world);
   /* OPTIONAL: the family has large settings. Creates A[arms, d] of a run; collective. The caller must call
    * dense_matrix_destroy, also after a failure. */
@@ -64,22 +72,24 @@ struct Problem {
 
 const ProblemOps *problem_family(int index); /* registry; NULL ends */
 const char *problem_name(int index);
-const ProblemOps *problem_of(const Config *config); /* of a setting */
+/* Returns the family that problem.family names. */
+const ProblemOps *problem_named(const Config *config);
 
 /* Large settings. Above about a thousand dimensions, the d x d matrices of the 64 draws that a sampler takes
  * at once, several per draw, add up to gigabytes. From PROBLEM_LARGE on, or from
- * linear_algebra.distributed_from on if that is less, posterior studies of a family with `matrix`
- * (problem.family = inverse) share one matrix among all draws of a run, and all ranks work on it together.
- * From distributed_from on the matrix is spread over the ranks. */
+ * linear_algebra.distributed_from on if that is less, a family with `matrix` (problem.family = inverse)
+ * shares one matrix among all draws of a run, if the caller can, and all ranks work on it together. From
+ * distributed_from on the matrix is spread over the ranks. */
 enum { PROBLEM_LARGE = 1024, PROBLEM_DISTRIBUTED = 8192 /* distributed_from: auto */ };
+/* Returns whether the dimension is from PROBLEM_LARGE, or from distributed_from, on. */
 bool problem_is_large(const Config *config);
 bool problem_is_distributed(const Config *config);
 
 /* Returns K of a setting. */
-int problem_arms(const Config *config);
-/* Creates the problem of one setting, from problem.*, likelihood and seed. The caller must call
- * problem_destroy. */
-Status problem_create(const Config *config, Problem *out);
+int problem_arms(const Config *config, const ProblemOps *family);
+/* Creates the problem of one setting, from problem.*, likelihood and seed; `large`: only its matrices can be
+ * used. The caller must call problem_destroy. */
+Status problem_create(const Config *config, const ProblemOps *family, bool large, Problem *out);
 void problem_destroy(Problem *problem);
 /* Creates self->theta from problem.theta and its keys; called by `create`. */
 Status problem_create_theta(Problem *self, const Config *config);

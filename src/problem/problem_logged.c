@@ -88,12 +88,6 @@ static Status logged_bandit_fit_noise(const EventLog *log, double *noise) {
   return STATUS_OK;
 }
 
-static Status logged_bandit_check_study(const Problem *self, const Config *config, const char *study) {
-  if (config_is(config, "study", study)) return STATUS_OK;
-  return status_set(STATUS_INPUT, "problem.family: %s is for study %s; this is study %s", self->ops->name,
-                    study, config_text(config, "study"));
-}
-
 /* Takes from the events what they determine. */
 static Status logged_bandit_finish(Problem *self, const Config *config) {
   const EventLog *log = self->state;
@@ -112,7 +106,6 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
   EventLog *log = self->state;
   const char *path = config_text(config, "problem.file");
   TRY(io_dataset_read_events(&self->memory, path, log));
-  TRY(logged_bandit_check_study(self, config, "replay"));
   if (self->d > 0 && self->d != log->d)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but the events of %s have %d", self->d, path,
                       log->d);
@@ -156,6 +149,7 @@ const ProblemOps problem_logged = {.name = "logged",
                                    .keys = "problem.file problem.resample_arms",
                                    .state_size = sizeof(EventLog),
                                    .needs_file = true,
+                                   .rewards_of = REWARDS_OF_LOG,
                                    .per_arm = true,
                                    .create = logged_bandit_create,
                                    .features = logged_bandit_features,
@@ -168,7 +162,6 @@ static Status table_bandit_create(Problem *self, const Config *config) {
   EventLog *table = self->state;
   const char *path = config_text(config, "problem.file");
   TRY(io_dataset_read_table(&self->memory, path, table));
-  TRY(logged_bandit_check_study(self, config, "bandit"));
   const size_t arms = (size_t)table->arms;
   if (config_is(config, "problem.arms", "auto") && table->lacks_class_0)
     return status_set(STATUS_INPUT,
@@ -199,6 +192,7 @@ const ProblemOps problem_table = {.name = "table",
                                   .keys = "problem.file problem.resample_arms",
                                   .state_size = sizeof(EventLog),
                                   .needs_file = true,
+                                  .rewards_of = REWARDS_OF_ARMS,
                                   .per_arm = true,
                                   .create = table_bandit_create,
                                   .features = logged_bandit_features,

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/simd.h"
 #include "metric/metric_gaussian_kl.h"
+#include "problem/problems.h"
 #include "problem/world.h"
 #include "sampler/cost.h"
 #include "study/keys.h"
@@ -338,6 +339,7 @@ const StudyOps study_convergence = {
     .keys = "target_kl max_steps",
     .axis = "step",
     .axis_long_name = "steps of the method; for a Markov chain, those after 1000 burn-in steps",
+    .problem = &problem_target,
     .curves = curves,
     .points = study_convergence_points,
     .axis_value = study_convergence_axis_value,

@@ -105,12 +105,11 @@ const ConfigKey study_keys[] = {
     {INT("reference_draws", 2, 20000, "draws",
          "posterior study: exact posterior draws to compare with; draws: the same number"),
      .words = "draws", .fixed = true},
-    {WORDS("metrics", "[emd]",
-           "posterior study: what is measured against the exact posterior; the ranks do not need it and work "
-           "with any prior and reward; log_concavity: of the start of tilted transport; bandit study: "
-           "optimal_arm_entropy, H(A*) before each round, prior_p_value, how surprising the history is under "
-           "the prior, and regret_floor, a lower bound on the mean regret of any policy (Gaussian rewards)"),
-     .word = study_metric_name},
+    {WORDS(
+         "metrics", "[emd]",
+         "what is measured: of each round in a bandit study, besides regret, and of the draws in a posterior "
+         "study, where the ranks work with any prior and reward, and all others need the exact posterior"),
+     .word = study_metric_name, .meaning = study_metric_meaning},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
@@ -122,7 +121,7 @@ const ConfigKey study_keys[] = {
     {WORDS("estimators", "[ips, snips, dr]",
            "replay study: estimators of a policy's value; ips, snips and dr evaluate a policy that learns on "
            "one part of the events and is then frozen, replay one that learns as it goes"),
-     .word = study_estimator_name},
+     .word = study_estimator_name, .meaning = study_estimator_meaning},
     {REAL("train_fraction", 0, 0.999, "0.5",
           "replay study: random share of the events that a policy learns on before it is frozen")},
 

@@ -17,6 +17,7 @@
 #include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
+#include "study/study_problem.h"
 
 /* Returns M; study_posterior_reference_draws returns R. */
 int study_posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
@@ -34,7 +35,7 @@ static int study_posterior_points(const Config *setting) {
 int64_t study_posterior_size(const Config *setting, int point) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
-  return count > 0 ? sizes[point] : problem_arms(setting);
+  return count > 0 ? sizes[point] : study_problem_arms(setting);
 }
 
 static int study_posterior_last_size(const Config *setting) {
@@ -350,7 +351,7 @@ static Status study_posterior_check_policy(const PolicyMethod *method, const Con
  * the cube of its points in operations; also a share of the floor, which one policy measures for all. */
 static double study_posterior_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  if (problem_is_large(setting)) return study_posterior_cost_large(study, task);
+  if (study_problem_is_large(setting)) return study_posterior_cost_large(study, task);
   double m = study_posterior_draws(setting), r = study_posterior_reference_draws(setting),
          sizes = study_posterior_points(setting);
   const double floor = pow(2 * r, 3) / study->file->policy_count;

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
+#include "study/study_problem.h"
 
 /* A set of draws, and what the metrics need from it. */
 typedef struct {
@@ -58,7 +59,7 @@ static Status study_large_create(const Study *study, const StudyLarge *large, co
             of_reference = dense_most_columns(large->dense, self->reference_draws);
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
   self->needs = study_posterior_needs(study, false);
-  TRY(problem_create(self->setting, &self->problem));
+  TRY(study_problem_create(self->setting, &self->problem));
   self->round = (uint32_t)self->problem.arms;
   const size_t d = (size_t)self->problem.d;
   ALLOCATE_ARRAYS(&self->memory, d, self->q, self->b, self->truth, self->direction);

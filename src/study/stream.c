@@ -10,6 +10,7 @@
 #include "model/prior/prior_online.h"
 #include "study/simulation.h"
 #include "study/studies.h"
+#include "study/study_problem.h"
 
 enum { TOGETHER = 64 /* bandits that advance together, at most */, COMPONENTS = 16, WORLDS = 2 };
 
@@ -191,7 +192,7 @@ static Status study_stream_play_learning(Streams *self, double *regret) {
 
 /* Creates the problem after the switch, different only in theta*; the caller must call problem_destroy. */
 static Status study_stream_create_second(const Config *setting, Problem *out) {
-  TRY(problem_create(setting, out));
+  TRY(study_problem_create(setting, out));
   problem_theta_destroy(&out->theta);
   return problem_theta_create(problem_theta_find(config_text(setting, "stream.switch_to")), out->d, NULL,
                               config_real(setting, "prior.test_fraction"), out->seed, &out->theta);

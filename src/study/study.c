@@ -1,6 +1,7 @@
 #include "study/study.h"
 
 #include "study/studies.h"
+#include "study/study_problem.h"
 
 static const StudyOps *const registry[] = {
 #define STUDY_ENTRY(name) &study_##name,
@@ -9,6 +10,11 @@ static const StudyOps *const registry[] = {
         NULL};
 
 const StudyOps *study_kind(int index) { return registry[index]; }
+const StudyOps *study_kind_of(const Config *setting) {
+  int i = 0;
+  while (!config_is(setting, "study", registry[i]->name)) i++;
+  return registry[i];
+}
 const char *study_kind_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
 const double study_quantiles[STUDY_QUANTILES] = {0.5, 0.9, 0.95, 0.99, 1};
@@ -47,21 +53,31 @@ static bool study_curve_is_first_of_word(const StudyCurve *curves, int c) {
   return true;
 }
 
-/* Returns word number `index` that asks for curves, in studies of estimates or in all others; NULL after the
- * last. */
-static const char *study_word_of_curves(bool estimates, int index) {
+/* Returns the first curve that word number `index` asks for, in studies of estimates or in all others; NULL
+ * after the last. */
+static const StudyCurve *study_curve_of_word(bool estimates, int index) {
   for (int k = 0; registry[k]; k++) {
     const StudyCurve *curves = registry[k]->curves;
     if (registry[k]->estimates != estimates) continue;
     for (int c = 0; curves[c].name; c++)
-      if (curves[c].metric && study_curve_is_first_of_word(curves, c) && index-- == 0)
-        return curves[c].metric;
+      if (curves[c].metric && study_curve_is_first_of_word(curves, c) && index-- == 0) return &curves[c];
   }
   return NULL;
 }
 
-const char *study_metric_name(int index) { return study_word_of_curves(false, index); }
-const char *study_estimator_name(int index) { return study_word_of_curves(true, index); }
+const char *study_metric_name(int index) {
+  const StudyCurve *curve = study_curve_of_word(false, index);
+  return curve ? curve->metric : NULL;
+}
+
+const char *study_metric_meaning(int index) { return study_curve_of_word(false, index)->long_name; }
+
+const char *study_estimator_name(int index) {
+  const StudyCurve *curve = study_curve_of_word(true, index);
+  return curve ? curve->metric : NULL;
+}
+
+const char *study_estimator_meaning(int index) { return study_curve_of_word(true, index)->long_name; }
 
 void study_target(const Study *study, size_t size, char *out) {
   study_target_text(study->curves[study->target_curve], study->target_paired, size, out);
@@ -113,7 +129,7 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
 static Status study_check_policies(const Study *study, const Config *setting, PolicyWork *work,
                                    double *shared_cost) {
   SCOPED(Problem, problem, problem_destroy);
-  TRY(problem_create(setting, &problem));
+  TRY(study_problem_create(setting, &problem));
   if (problem.large) return study->ops->check_large(study, setting, &problem);
   if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, &problem));
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -202,9 +218,7 @@ Status study_create(StudyFile *file, Study *out) {
   const Config *first = file->settings[0];
   *out =
       (Study){.file = file, .name = config_text(first, "name"), .seed = (uint64_t)config_int(first, "seed")};
-  for (int i = 0; registry[i]; i++)
-    if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
-  ASSERT(out->ops);
+  out->ops = study_kind_of(first);
   int curves = 0;
   while (out->ops->curves[curves].name) curves++;
   ALLOCATE(&out->memory, out->curves, curves);
@@ -221,7 +235,7 @@ Status study_create(StudyFile *file, Study *out) {
   ALLOCATE(&out->memory, out->work, file->setting_count * file->policy_count);
   ALLOCATE(&out->memory, out->shared_cost, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
-    if (out->runs.adaptive && problem_is_large(file->settings[s]))
+    if (out->runs.adaptive && study_problem_is_large(file->settings[s]))
       return status_set(
           STATUS_INPUT,
           "key 'runs': settings with shared matrices (%s) need a fixed number, not runs.target_se",
@@ -302,7 +316,7 @@ void study_result_set_seconds(double seconds, TaskResult *result) {
 }
 
 bool study_task_is_large(const Study *study, const Task *task) {
-  return problem_is_large(study->file->settings[task->setting]);
+  return study_problem_is_large(study->file->settings[task->setting]);
 }
 
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
@@ -327,7 +341,7 @@ Status study_task_run_create(const Study *study, const Task *task, const char *d
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   *out = (TaskRun){.study = study, .task = task, .setting = setting, .policy = policy};
   out->method = policy_named(policy->name);
-  TRY(problem_create(setting, &out->own_problem));
+  TRY(study_problem_create(setting, &out->own_problem));
   out->problem = &out->own_problem;
   out->prior = &out->own_prior;
   TRY(study_belief_create(setting, policy, out->problem, task->replicate, &out->belief));

@@ -88,6 +88,9 @@ typedef struct {
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
   bool estimates; /* curves are estimators of a policy's value (study/estimates.h), asked for by name */
   bool networks; /* theta of a policy may be the weights of a network */
+  bool drifts; /* theta* may change within a run */
+  ProblemRewards rewards_of; /* other rewards than those of theta* that it can use */
+  const ProblemOps *problem; /* OPTIONAL. Its own problem, instead of that of problem.family. */
   const StudyCurve *curves; /* ends with a NULL name; tables show the first one that the study has */
   int (*points)(const Config *setting);
   /* OPTIONAL, where study_axis_value is not point + 1. */
@@ -111,6 +114,7 @@ typedef struct {
 } StudyOps;
 
 const StudyOps *study_kind(int index); /* registry; NULL ends */
+const StudyOps *study_kind_of(const Config *setting);
 const char *study_kind_name(int index);
 
 struct Study {
@@ -163,6 +167,9 @@ Status study_references(Arena *memory, const Study *study, const char **out);
 const char *study_metric_name(int index);
 /* Returns word number `index` of the key estimators likewise. */
 const char *study_estimator_name(int index);
+/* Returns what such a word stands for: the long name of the first curve that it asks for. */
+const char *study_metric_meaning(int index);
+const char *study_estimator_meaning(int index);
 /* Returns whether the study's key `metrics`, or `estimators` if it has those, lists this word. */
 bool study_measures(const Study *study, const char *metric);
 /* Creates a task that is to be run, but for its tick and result. The prior is made from `directory`, where

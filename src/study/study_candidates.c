@@ -1,6 +1,7 @@
 #include "study/study_candidates.h"
 
 #include "problem/problem.h"
+#include "study/study_problem.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,7 +74,7 @@ int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
     return size[1] > size[0] ? 2 : 1;
   }
   if (count == 0) {
-    size[0] = problem_arms(setting);
+    size[0] = study_problem_arms(setting);
     return 1;
   }
   const int used = count < CANDIDATE_SIZES ? count : CANDIDATE_SIZES;

@@ -2,6 +2,7 @@
 
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <math.h>
 #include <string.h>
@@ -109,7 +110,7 @@ Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &out->file));
   const Config *setting = out->file->settings[0];
   const int64_t *sizes;
-  TRY(problem_create(setting, &out->problem));
+  TRY(study_problem_create(setting, &out->problem));
   const PriorFit chain = fit_of_keys(setting, "prior.", out->problem.seed, 0);
   TRY(problem_exact_prior(memory, &out->problem, &chain, &out->prior));
   out->draws = (int)config_int(setting, "draws");

@@ -2,6 +2,7 @@
 
 #include "problem/problems.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static bool study_some_family_uses(const char *key) {
 /* Writes why a key has no effect in a setting, or nothing if it has one. */
 static void study_explain_unused(const Study *study, const Config *setting, const char *key, size_t size,
                                  char *why) {
-  const ProblemOps *family = problem_of(setting);
+  const ProblemOps *family = study_problem_family(setting);
   *why = '\0';
   if (study_some_kind_uses(key) && !study_lists_key(study->ops->keys, key))
     snprintf(why, size, "study %s does not use it", study->ops->name);

@@ -13,6 +13,7 @@
 #include "sampler/diffusion/laplace_dps.h"
 #include "study/keys.h"
 #include "study/study.h"
+#include "study/study_problem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static Case *new_case(Arena *memory, int width) {
            RUNS, RUNS, ROUNDS, STAGES, width, width);
   ok(config_study_parse("bench_diffts", text, &study_schema, 0, NULL, &file));
   ok(study_create(file, &c->study));
-  ok(problem_create(file->settings[0], &c->problem));
+  ok(study_problem_create(file->settings[0], &c->problem));
   make_prior(memory, c);
   c->task = study_task(&c->study, 0);
   c->rival = study_task(&c->study, 1);

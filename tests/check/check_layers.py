@@ -45,6 +45,9 @@ BETWEEN = {
 # Each random stream has its own purpose (core/rng.h), never a reserved place in another stream.
 RESERVED_STREAM = re.compile(r"\.(?:run|round|draw|position)\s*\|?=\s*(?:UINT32_MAX|0x[0-9a-fA-F]{8}|1u\s*<<|[A-Z_]{3,}\b(?!\())|\bRNG_\w+\b[^;{}]*\|\s*[A-Z_]{3,}")
 
+# Only the study and what stands above it know which kind of study runs: what follows from it is passed down.
+STUDY_KIND = re.compile(r'\bconfig_\w+\([^,"]+,\s*"study"')
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
 
 
@@ -89,6 +92,8 @@ def check_sources(report):
             report(file, check_include(room, kind, name))
         reserved = RESERVED_STREAM.search(text)
         report(file, f"reserves a place in a random stream: '{reserved.group()}'; give it a purpose in core/rng.h" if reserved else None)
+        if room.split("/")[0] in LAYERS[:LAYERS.index("study")]:
+            report(file, "asks which kind of study runs; let the study pass down what follows from it" if STUDY_KIND.search(text) else None)
         if ".h" in file.suffixes:
             report(file, check_guard(file, text))
     for room, doors in ROOMS.items():

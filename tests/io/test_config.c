@@ -381,6 +381,8 @@ static void tables_are_described(void) {
   CU_ASSERT_PTR_NOT_NULL(
       strstr(text, "problem.noise: a number in [0, 1000], in reward; default 1\n    Noise.\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "problem.file: text; default none\n"));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(text, "    Prior.; cross: two lines; rays: five lines; triangles: three corners\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "metrics: a list of emd | moments | rank; default []\n"));
   free(text);
 }

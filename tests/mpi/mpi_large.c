@@ -5,6 +5,7 @@
 #include "problem/world.h"
 #include "study/keys.h"
 #include "study/study.h"
+#include "study/study_problem.h"
 
 #include <string.h>
 #ifdef __GLIBC__
@@ -40,8 +41,8 @@ static void test_matrix(void) {
     Problem large, ordinary;
     World world;
     DenseMatrix a, gram;
-    CHECK_OK(problem_create(large_file->settings[0], &large));
-    CHECK_OK(problem_create(file->settings[0], &ordinary));
+    CHECK_OK(study_problem_create(large_file->settings[0], &large));
+    CHECK_OK(study_problem_create(file->settings[0], &ordinary));
     CU_ASSERT(large.large && !ordinary.large);
     CHECK_OK(world_create(&ordinary, 0, 3, 1, &world));
     CHECK_OK(large.ops->matrix(&large, 3, &grid, &a));

@@ -9,6 +9,7 @@
 #include "problem/world.h"
 #include "study/keys.h"
 #include "study/study_belief.h"
+#include "study/study_problem.h"
 
 /* Checks that the chosen arm is that of the largest output, computed in plain double precision. */
 static void test_arms(void) {
@@ -74,7 +75,7 @@ static void play(const char *policy, int runs, double *regret) {
   int *arm = fixture_new((size_t)runs, sizeof *arm);
   int64_t *fallbacks = fixture_new((size_t)runs, sizeof *fallbacks);
   ASSERT(policy_find(chosen->name, &method));
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, runs, &world));
   CHECK_OK(study_belief_create(study->settings[0], chosen, &problem, 0, &belief));
   CHECK_OK(study_belief_prior(&memory, &belief, &problem, "", &prior));
@@ -134,7 +135,7 @@ static void refuse(const char *policy, const char *part) {
   Belief belief;
   SamplerWork work;
   ASSERT(policy_find(chosen->name, &method));
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   Status status = policy_check(&method, chosen->options, &problem);
   if (status == STATUS_OK) status = study_belief_create(study->settings[0], chosen, &problem, 0, &belief);
   if (status == STATUS_OK) status = study_belief_check(&belief, method.sampler, &problem, &work);

@@ -7,6 +7,7 @@
 #include "problem/embedding/embedding_file.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ static void game_begin(Arena *memory, const char *likelihood, const char *policy
   const ConfigPolicy *chosen = &game->study->policies[0];
   PolicyMethod method;
   CU_ASSERT_TRUE(policy_find(chosen->name, &method));
-  CHECK_OK(problem_create(game->study->settings[0], &game->problem));
+  CHECK_OK(study_problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, first_run, runs, &game->world));
   game->likelihood = policy_likelihood(&method, chosen->options, &game->problem);
   PolicySetup setup = {.prior = prior,
@@ -360,7 +361,7 @@ static void test_synthetic_world(void) {
   static double phi[D * RUNS], y[RUNS], regret[RUNS], before[D * RUNS];
   static int arm[RUNS];
   open_study(OWN, "gaussian", "random", &study);
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, RUNS, &world));
   for (int p = 0; p < K * D; p++)
     for (int q = 0; q <= p; q++) {
@@ -427,7 +428,7 @@ static void test_items(void) {
   write_items();
   snprintf(keys, sizeof keys, "family: embedding, file: %s, arms: %d, unknown: per_arm", path, ARMS);
   open_study(keys, "gaussian", "random", &study);
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 1, 0, RUNS, &world));
   for (int b = 0; b < RUNS; b++) {
     bool seen[ITEMS] = {false};
@@ -464,7 +465,7 @@ static void test_world_blocks(void) {
   Problem problem;
   World world, part;
   open_study(OWN, "gaussian", "random", &study);
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 4, 5, &world));
   CHECK_OK(world_create(&problem, 0, 7, 1, &part));
   world_advance(&world, 3), world_advance(&part, 3);
@@ -489,7 +490,7 @@ static void test_shaped_context(void) {
     char keys[200];
     snprintf(keys, sizeof keys, shape, apart ? "per_arm" : "shared");
     open_study(keys, "gaussian", "random", &study[apart]);
-    CHECK_OK(problem_create(study[apart]->settings[0], &problem[apart]));
+    CHECK_OK(study_problem_create(study[apart]->settings[0], &problem[apart]));
     CHECK_OK(world_create(&problem[apart], 0, 0, B, &world[apart]));
     world_advance(&world[apart], 1);
   }
@@ -509,7 +510,7 @@ static Status check(const char *keys, const char *policy) {
   PolicyMethod method;
   open_study(keys, "gaussian", policy, &study);
   ASSERT(policy_find(study->policies[0].name, &method));
-  Status status = problem_create(study->settings[0], &problem);
+  Status status = study_problem_create(study->settings[0], &problem);
   if (status == STATUS_OK) {
     status = policy_check(&method, study->policies[0].options, &problem);
     problem_destroy(&problem);

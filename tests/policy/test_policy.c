@@ -6,6 +6,7 @@
 #include "policy/policy.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@ static void game_begin(Arena *memory, const char *policy, const Prior *prior, Ga
   snprintf(text, sizeof text, "name: t\nproblem: {arms: %d, rounds: %d}\npolicies: [%s]\n", K, ROUNDS,
            policy);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &game->study));
-  CHECK_OK(problem_create(game->study->settings[0], &game->problem));
+  CHECK_OK(study_problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, 0, B, &game->world));
   CHECK_OK(history_create(memory, game->problem.d, B, &game->problem.likelihood, &game->history));
   PolicyMethod method;

@@ -6,6 +6,7 @@
 #include "problem/problem.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static StudyFile *study_of(const char *keys) {
 
 static Status open_problem(const char *keys, StudyFile **study, Problem *problem) {
   *study = study_of(keys);
-  return problem_create((*study)->settings[0], problem);
+  return study_problem_create((*study)->settings[0], problem);
 }
 
 static void close_problem(StudyFile *study, Problem *problem) {
@@ -176,7 +177,7 @@ static void test_refused_problems(void) {
   close_problem(study, &problem);
   CHECK_OK(config_study_parse("test", "name: t\nproblem: {family: embedding}\npolicies: [ts]\n",
                               &study_schema, 0, NULL, &study));
-  CHECK_FAILS(problem_create(study->settings[0], &problem), STATUS_INPUT, "needs problem.file");
+  CHECK_FAILS(study_problem_create(study->settings[0], &problem), STATUS_INPUT, "needs problem.file");
   close_problem(study, &problem);
 }
 

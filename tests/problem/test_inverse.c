@@ -6,6 +6,7 @@
 #include "problem/problem_theta.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static StudyFile *make_with(const char *vectors, int d, int m, double kappa, dou
       "snr: %g, noise: %g, singular_vectors: %s}\npolicies: [ts]\n",
       d, m, kappa, snr, noise, vectors);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
-  CHECK_OK(problem_create(file->settings[0], problem));
+  CHECK_OK(study_problem_create(file->settings[0], problem));
   return file;
 }
 
@@ -133,7 +134,7 @@ static void test_refusal(void) {
                          "name: t\nproblem: {family: inverse, theta: swirl, singular_vectors: principal}\n"
                          "policies: [ts]\n",
                          &study_schema, 0, NULL, &file));
-  CHECK_FAILS(problem_create(file->settings[0], &problem), STATUS_INPUT, "theta = swirl is not one");
+  CHECK_FAILS(study_problem_create(file->settings[0], &problem), STATUS_INPUT, "theta = swirl is not one");
   problem_destroy(&problem);
   config_study_free(file);
 }

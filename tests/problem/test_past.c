@@ -5,6 +5,7 @@
 #include "problem/problem_past.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static void play(const Problem *problem, uint32_t replicate, int tasks, int obse
 
 static void open_problem(const char *text, StudyFile **file, Problem *problem) {
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, file));
-  CHECK_OK(problem_create((*file)->settings[0], problem));
+  CHECK_OK(study_problem_create((*file)->settings[0], problem));
 }
 
 static double predictor(const Past *past, const Samples *theta, int task, int l) {

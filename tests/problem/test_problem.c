@@ -6,6 +6,7 @@
 #include "problem/problem.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -279,7 +280,7 @@ static void test_exact_prior(void) {
     PriorFit fit = {.schedule.stages = 2, .schedule.alpha = 0.9};
     snprintf(text, sizeof text, "name: t\nproblem: {theta: %s}\npolicies: [ts]\n", names[i]);
     StudyFile *study = read_study(text);
-    CHECK_OK(problem_create(study->settings[0], &problem));
+    CHECK_OK(study_problem_create(study->settings[0], &problem));
     CHECK_OK(problem_exact_prior(&memory, &problem, &fit, &prior));
     CU_ASSERT_EQUAL(prior.mixture != NULL, i == 0);
     CU_ASSERT_EQUAL(prior.chain != NULL, i == 0);
@@ -348,7 +349,7 @@ static void test_features(void) {
     StudyFile *study = read_study(text);
     Problem problem;
     World world;
-    CHECK_OK(problem_create(study->settings[0], &problem));
+    CHECK_OK(study_problem_create(study->settings[0], &problem));
     CHECK_OK(world_create(&problem, 0, 0, 20, &world));
     world_advance(&world, 1);
     double square = 0, mean = 0, first = world.features[0];
@@ -398,7 +399,7 @@ static void test_condition_number(void) {
     for (int k = 0; k < 3; k++) {
       Problem problem;
       World world;
-      CHECK_OK(problem_create(study->settings[k], &problem));
+      CHECK_OK(study_problem_create(study->settings[k], &problem));
       CHECK_OK(world_create(&problem, 0, 5, RUNS_HERE, &world));
       for (int b = 0; b < RUNS_HERE; b++) {
         double moment[D * D] = {0}, q[D * D], w[D];
@@ -470,7 +471,7 @@ static void test_every_problem(void) {
     CU_ASSERT(ops->summary[0] && ops->reference[0]);
     snprintf(text, sizeof text, "name: t\nproblem: {family: %s}\npolicies: [ts]\n", ops->name);
     StudyFile *study = read_study(text);
-    Status status = problem_create(study->settings[0], &problem);
+    Status status = study_problem_create(study->settings[0], &problem);
     if (status != STATUS_OK) {
       CU_ASSERT(status == STATUS_INPUT && strstr(status_message(), "problem.file"));
     } else {
@@ -497,8 +498,8 @@ static void test_common_random_numbers(void) {
       read_study("name: t\nproblem: {arms: 7}\npolicies: [ts]\nsweep: {problem.arms: [7, 12]}\n");
   Problem few, many;
   World block, alone, more;
-  CHECK_OK(problem_create(study->settings[0], &few));
-  CHECK_OK(problem_create(study->settings[1], &many));
+  CHECK_OK(study_problem_create(study->settings[0], &few));
+  CHECK_OK(study_problem_create(study->settings[1], &many));
   CHECK_OK(world_create(&few, 0, 4, 6, &block));
   CHECK_OK(world_create(&few, 0, 8, 1, &alone));
   CHECK_OK(world_create(&many, 0, 8, 1, &more));
@@ -533,7 +534,7 @@ static void test_greedy(void) {
       read_study("name: t\nproblem: {theta: gaussian, dimension: 5, arms: 33}\npolicies: [ts]\n");
   Problem problem;
   World world;
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, 70, &world));
   int arm[70];
   world_greedy(&world, world.theta, NULL, arm); /* with the true theta the greedy arm is the best one */

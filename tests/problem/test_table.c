@@ -5,6 +5,7 @@
 #include "problem/problem.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static Status make(const char *keys, const char *text, Problem *out) {
   snprintf(study, sizeof study, "name: t\npolicies: [ts]\n%sproblem: {family: table, file: %s%s}\n",
            whole ? keys : "", PATH, whole ? "" : keys);
   CHECK_OK(config_study_parse("test", study, &study_schema, 0, NULL, &file));
-  Status status = problem_create(file->settings[0], out);
+  Status status = study_problem_create(file->settings[0], out);
   config_study_free(file);
   unlink(PATH);
   return status;

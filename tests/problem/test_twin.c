@@ -5,6 +5,7 @@
 #include "problem/problem.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ static Status make_problem(const char *world, const char *likelihood, Problem *o
   snprintf(text, sizeof text, "name: t\nlikelihood: %s\nproblem: {family: twin%s}\npolicies: [random]\n",
            likelihood, world);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &study));
-  Status status = problem_create(study->settings[0], out);
+  Status status = study_problem_create(study->settings[0], out);
   config_study_free(study);
   return status;
 }

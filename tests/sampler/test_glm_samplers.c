@@ -5,6 +5,7 @@
 #include "core/arena.h"
 #include "policy/policy.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include "glm_fixture.h"
 
@@ -324,7 +325,7 @@ static void test_refusal(void) {
   Policy policy;
   CHECK_OK(config_study_parse("test", "name: t\nlikelihood: logistic\npolicies: [linucb]\n", &study_schema, 0,
                               NULL, &study));
-  CHECK_OK(problem_create(study->settings[0], &problem));
+  CHECK_OK(study_problem_create(study->settings[0], &problem));
   CU_ASSERT_TRUE(policy_find("linucb", &method));
   PolicySetup setup = {.problem = &problem, .options = study->policies[0].options, .runs = 2};
   CHECK_FAILS(

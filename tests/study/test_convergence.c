@@ -9,6 +9,7 @@
 #include "problem/world.h"
 #include "study/keys.h"
 #include "study/study.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static void test_target(void) {
   CHECK_OK(make_study("name: t\nstudy: convergence\nproblem: {dimension: 4, condition_number: 8}\n"
                       "policies: [vits1]\n",
                       &study));
-  CHECK_OK(problem_create(study.file->settings[0], &problem));
+  CHECK_OK(study_problem_create(study.file->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, RUNS, &world));
   CHECK_OK(world_create(&problem, 0, 11, 1, &alone));
   double direction = 0, squares[D] = {0};

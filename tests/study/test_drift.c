@@ -9,6 +9,7 @@
 #include "problem/problem.h"
 #include "problem/world.h"
 #include "study/keys.h"
+#include "study/study_problem.h"
 
 #include <string.h>
 
@@ -22,7 +23,7 @@ static Problem make_problem(const char *keys) {
            "name: t\nseed: 4\npolicies: [ts]\nproblem: {rounds: 9, drift: {kind: switch, every: 3}, %s}\n",
            keys);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
-  CHECK_OK(problem_create(file->settings[0], &problem));
+  CHECK_OK(study_problem_create(file->settings[0], &problem));
   config_study_free(file);
   return problem;
 }

@@ -5,6 +5,7 @@
 #include "study/feedback.h"
 #include "study/keys.h"
 #include "study/study.h"
+#include "study/study_problem.h"
 
 #include <math.h>
 
@@ -17,7 +18,7 @@ static Feedback make(Arena *memory, Problem *problem, const char *keys) {
   snprintf(text, sizeof text, "name: t\npolicies: [ts]\nproblem: {rounds: %d}\nfeedback: {%s}\n", ROUNDS,
            keys);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
-  CHECK_OK(problem_create(file->settings[0], problem));
+  CHECK_OK(study_problem_create(file->settings[0], problem));
   CHECK_OK(feedback_create(memory, file->settings[0], problem, 3, RUNS, &feedback));
   config_study_free(file);
   return feedback;

@@ -8,6 +8,7 @@
 #include "problem/world.h"
 #include "study/keys.h"
 #include "study/probe/regret_floor.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static Status make_problem(const char *keys, Problem *out) {
   StudyFile *study;
   snprintf(text, sizeof text, "{name: t, %s, policies: [random]}\n", keys);
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &study));
-  Status status = problem_create(study->settings[0], out);
+  Status status = study_problem_create(study->settings[0], out);
   config_study_free(study);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "parallel/statistics.h"
 #include "study/keys.h"
 #include "study/study.h"
+#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,7 @@ static void test_beliefs(void) {
     for (int p = 0; p < 7; p++) {
       Problem problem;
       Belief belief;
-      CHECK_OK(problem_create(study.file->settings[s], &problem));
+      CHECK_OK(study_problem_create(study.file->settings[s], &problem));
       CHECK_OK(study_belief_create(study.file->settings[s], &study.file->policies[p], &problem, 0, &belief));
       CU_ASSERT_EQUAL(belief.kind, BELIEF_FITTED);
       memcpy(hash[s][p], belief.hash, sizeof belief.hash);

@@ -8,6 +8,11 @@ const char *toy_theta(int index) {
   return index < 3 ? names[index] : NULL;
 }
 
+static const char *toy_theta_meaning(int index) {
+  static const char *const meanings[] = {"two lines", "five lines", "three corners"};
+  return meanings[index];
+}
+
 const char *toy_policy(int index) {
   static const char *const names[] = {"ts", "diffts", "vits2"};
   return index < 3 ? names[index] : NULL;
@@ -28,6 +33,7 @@ const ConfigKey toy_keys[] = {
      .fallback = "cross",
      .words = "file H",
      .word = toy_theta,
+     .meaning = toy_theta_meaning,
      .help = "Prior."},
     {.name = "problem.arms",
      .type = KEY_INT,

@@ -121,7 +121,7 @@ Status config_override(Arena *memory, const Config *base, const char *what, int 
 
 void config_describe(FILE *out, const ConfigKey *keys) {
   for (; keys->name; keys++) {
-    char allowed[1200];
+    char allowed[1200], help[CONFIG_HELP];
     config_allowed(keys, sizeof allowed, allowed);
     bool absent = keys->fallback && strcmp(keys->fallback, "null") == 0;
     fprintf(out, "%s: %s", keys->name, allowed);
@@ -130,6 +130,6 @@ void config_describe(FILE *out, const ConfigKey *keys) {
       fprintf(out, "; required\n");
     else
       fprintf(out, "; default %s\n", absent ? "none" : keys->fallback);
-    fprintf(out, "    %s\n", keys->help);
+    fprintf(out, "    %s\n", config_key_help(keys, help));
   }
 }

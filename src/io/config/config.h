@@ -41,6 +41,8 @@ typedef struct {
   const char *words;
   /* Further allowed words, from a registry, which returns NULL after the last; may be NULL. */
   const char *(*word)(int index);
+  /* OPTIONAL. What word number `index` of the registry means; config_key_help appends it. */
+  const char *(*meaning)(int index);
   /* `unit` may be NULL. */
   const char *unit, *help;
   /* Cannot be swept. Lists (KEY_INTS and KEY_WORDS) never can. */
@@ -58,6 +60,10 @@ void config_join_keys(const ConfigKey *keys, const ConfigKey *but, int most, Con
 
 /* Returns allowed word `index` of a key, which is *length bytes long; NULL after the last. */
 const char *config_key_word(const ConfigKey *key, int index, int *length);
+
+/* Writes the help of a key, with what each word of its registry means; returns `text`. */
+enum { CONFIG_HELP = 2048 };
+const char *config_key_help(const ConfigKey *key, char text[CONFIG_HELP]);
 
 /* The value of every key of one table, for one setting or one policy. */
 typedef struct Config Config;

@@ -23,6 +23,14 @@ const char *config_key_word(const ConfigKey *key, int index, int *length) {
   return word;
 }
 
+const char *config_key_help(const ConfigKey *key, char text[CONFIG_HELP]) {
+  snprintf(text, CONFIG_HELP, "%s", key->help);
+  if (!key->meaning) return text;
+  for (int i = 0; key->word(i); i++)
+    config_append(CONFIG_HELP, text, "; %s: %s", key->word(i), key->meaning(i));
+  return text;
+}
+
 void config_append(size_t size, char *out, const char *format, ...) {
   size_t used = strlen(out);
   va_list arguments;

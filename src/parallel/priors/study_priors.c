@@ -3,6 +3,7 @@
 #include "io/durable.h"
 #include "parallel/priors/auto.h"
 #include "parallel/priors/fits.h"
+#include "study/study_problem.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ static Status study_priors_list_needs(Arena *memory, const Study *study, int *co
   *count = 0;
   for (int s = 0; s < file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
-    TRY(problem_create(file->settings[s], &problem));
+    TRY(study_problem_create(file->settings[s], &problem));
     for (int i = 0; i < file->policy_count * replicates; i++) {
       Need *need = &needs[*count];
       Belief *belief = &need->belief;
@@ -120,7 +121,7 @@ static Status study_priors_need_data(Arena *memory, const Study *study, const Ne
   SCRATCH_ARENA(scratch);
   SCOPED(Problem, problem, problem_destroy);
   Prior base = {0};
-  TRY(problem_create(study->file->settings[need->setting], &problem));
+  TRY(study_problem_create(study->file->settings[need->setting], &problem));
   if (need->has_base) TRY(study_belief_prior(&scratch, &need->base, &problem, directory, &base));
   *seconds = base.seconds_fit;
   return study_fit_data_create(memory, &need->belief, &problem, need->has_base ? &base : NULL, out);

@@ -1,6 +1,7 @@
 #include "io/provenance.h"
 #include "parallel/results/reduce_internal.h"
 #include "parallel/tasks/adaptive.h"
+#include "study/study_problem.h"
 
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ static Status reducer_sample_setting(const Study *study, int s, const char *dire
                                      double *theta, double *transposed) {
   const Config *setting = study->file->settings[s];
   SCOPED(Problem, problem, problem_destroy);
-  TRY(problem_create(setting, &problem));
+  TRY(study_problem_create(setting, &problem));
   /* No picture: there are too many dimensions, or there is no theta*. */
   if (problem.large || problem.ops->rewards) return STATUS_OK;
   problem_theta_for_pictures(&problem, SAMPLES, theta);
@@ -89,7 +90,7 @@ static Status reducer_write_prior_samples(const Study *study, const char *direct
   StoreFile *file;
   for (int s = 0; s < study->file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
-    TRY(problem_create(study->file->settings[s], &problem));
+    TRY(study_problem_create(study->file->settings[s], &problem));
     if (problem.d > width && !problem.large) width = problem.d;
   }
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);

@@ -1,6 +1,7 @@
 #include "parallel/results/reduce_cell.h"
 
 #include "parallel/statistics.h"
+#include "study/study_problem.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static Status reduce_cell_sum_fit_seconds(const Study *study, const char *direct
   SCOPED(Problem, problem, problem_destroy);
   double sum = 0;
   int fitted = 0;
-  TRY(problem_create(config, &problem));
+  TRY(study_problem_create(config, &problem));
   for (int r = 0; r < study->runs.replicates; r++) {
     Belief belief;
     SCOPED(StoreFile *, file, store_close);

@@ -4,6 +4,7 @@
 #include "io/provenance.h"
 #include "parallel/results/reduce_internal.h"
 #include "problem/world.h"
+#include "study/study_problem.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -165,7 +166,7 @@ static Status reduce_events_write_log(Finished *finished, int s, int p, int bloc
   snprintf(part, sizeof part, "events/%s", name);
   TRY(folder_make_room(finished->directory, part, study->file->sha256));
   snprintf(path, sizeof path, "%s/%s", finished->directory, part);
-  TRY(problem_create(study->file->settings[s], &problem));
+  TRY(study_problem_create(study->file->settings[s], &problem));
   TRY(store_create(path, &writer.file));
   return store_finish(
       writer.file, reduce_events_write_cell(&writer, finished, s, p, blocks, runs * (size_t)problem.rounds));

@@ -1,6 +1,7 @@
 /* The layout of results.nc. */
 #include "io/provenance.h"
 #include "parallel/results/reduce_internal.h"
+#include "study/study_problem.h"
 
 #include <string.h>
 
@@ -135,7 +136,7 @@ static Status reducer_put_labels(Reducer *reducer) {
             ? store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers)
             : store_texts(reducer->file, name, reducer->setting, file->setting_count, axis->texts, words));
   }
-  for (int s = 0; s < file->setting_count; s++) flags[s] = problem_is_distributed(file->settings[s]);
+  for (int s = 0; s < file->setting_count; s++) flags[s] = study_problem_is_distributed(file->settings[s]);
   TRY(reducer_define_variable(reducer, "distributed", STORE_BYTE, 1, &reducer->setting,
                               "whether the setting's matrices were spread over all ranks", NULL));
   TRY(store_put_part(reducer->file, "distributed", (size_t[]){0}, (size_t[]){(size_t)file->setting_count},

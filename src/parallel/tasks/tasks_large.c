@@ -1,6 +1,7 @@
 /* The large settings of a study. */
 #include "parallel/grid.h"
 #include "parallel/tasks/tasks.h"
+#include "study/study_problem.h"
 
 #include <sys/resource.h>
 
@@ -46,14 +47,14 @@ static Status tasks_large_run_block(Runner *runner, int count, TasksOutcome *out
   const StudyFile *file = study->file;
   const int setting = runner->tasks->setting;
   const bool spread =
-      grid_is_available() && problem_is_distributed(file->settings[setting]) && parallel_size() > 1;
+      grid_is_available() && study_problem_is_distributed(file->settings[setting]) && parallel_size() > 1;
   const StudyLarge large = {.dense = spread ? &runner->grid : &runner->lapack,
                             .tick = {tasks_large_poll_for_stop, runner},
                             .stage = tasks_large_task_report_stage};
   if (speaks && runner->announced != setting)
     fprintf(stderr, "large setting %s: %s, because its dimension is %s linear_algebra.distributed_from%s\n",
             file->setting_labels[setting], large.dense->ops->name,
-            problem_is_distributed(file->settings[setting]) ? "at least" : "below",
+            study_problem_is_distributed(file->settings[setting]) ? "at least" : "below",
             !grid_is_available()   ? " and this build has no ScaLAPACK"
             : parallel_size() == 1 ? " and there is only one rank"
                                    : "");
@@ -86,7 +87,7 @@ static Status tasks_large_run_block(Runner *runner, int count, TasksOutcome *out
 static Status tasks_large_visit_blocks(Runner *runner, const signed char *state, TasksOutcome *outcome) {
   const Study *study = runner->study;
   for (int s = 0; s < study->file->setting_count; s++) {
-    if (!problem_is_large(study->file->settings[s])) continue;
+    if (!study_problem_is_large(study->file->settings[s])) continue;
     for (int k = 0; k < study->runs.blocks; k++) {
       int count = 0;
       for (int p = 0; p < study->file->policy_count; p++) {
@@ -111,7 +112,8 @@ Status tasks_large_run(const Finished *finished, const TasksOptions *options, Ta
   const Study *study = finished->study;
   bool any = false;
   *outcome = (TasksOutcome){0};
-  for (int s = 0; s < study->file->setting_count; s++) any |= problem_is_large(study->file->settings[s]);
+  for (int s = 0; s < study->file->setting_count; s++)
+    any |= study_problem_is_large(study->file->settings[s]);
   if (options->shard != 0 || !any) return STATUS_OK;
   speaks = parallel_rank() == 0 && options->progress != PROGRESS_NONE;
   Runner runner = {.study = study,
