@@ -135,8 +135,8 @@ static void find_ratio(void *context, int lanes, const double *theta, double *lo
   const MixtureApproximate *self = rows->self;
   const int d = self->common.prior->d;
   history_log_likelihood(&rows->view, theta, log_ratio, NULL);
-  linalg_lanes_add_quadratic(d, lanes, -1, self->own_evidence + d * lanes, self->own_evidence, theta,
-                             self->image, log_ratio);
+  const LanesQuadratic evidence = {.matrix = self->own_evidence + d * lanes, .vector = self->own_evidence};
+  linalg_lanes_add_quadratic(d, lanes, -1, evidence, theta, self->image, log_ratio);
 }
 
 /* Gathers the Gaussian of the component of each lane, with what it takes the place of. */
