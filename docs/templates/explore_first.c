@@ -26,10 +26,6 @@ static Status explore_first_choose(Policy *self, const World *world, const Histo
   return STATUS_OK;
 }
 
-static double explore_first_cost(const PolicyWork *work) {
-  return ridge_cost(work) + 2 * work->sampler.d * work->arms;
-}
-
 static const ConfigKey keys[] = {{.name = "explore",
                                   .type = KEY_INT,
                                   .minimum = 0,
@@ -44,5 +40,4 @@ const PolicyOps policy_explore_first = {.name = "explore_first",
                                         .one_theta = true,
                                         .keys = keys,
                                         .create = explore_first_create,
-                                        .choose = explore_first_choose,
-                                        .cost = explore_first_cost};
+                                        .choose = explore_first_choose};

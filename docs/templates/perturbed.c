@@ -4,7 +4,6 @@
 #include "core/arena.h"
 #include "core/chunk.h"
 #include "core/linalg/linalg.h"
-#include "sampler/cost.h"
 #include "sampler/sampler.h"
 
 typedef struct {
@@ -48,10 +47,6 @@ static void perturbed_sample(Sampler *sampler, const History *history, RngLanes 
   }
 }
 
-static double perturbed_cost(const SamplerWork *work) {
-  return work->drawn * cost_drawn_lanes(work) * cost_gaussian(work);
-}
-
 const SamplerOps sampler_perturbed = {.name = "perturbed",
                                       .summary = "the posterior of a Gaussian prior, by perturb and solve",
                                       .reference = "Papandreou and Yuille (2010)",
@@ -59,5 +54,4 @@ const SamplerOps sampler_perturbed = {.name = "perturbed",
                                       .needs = NEEDS_GAUSSIAN | NEEDS_CONJUGATE,
                                       .exact = true,
                                       .create = perturbed_create,
-                                      .sample = perturbed_sample,
-                                      .cost = perturbed_cost};
+                                      .sample = perturbed_sample};

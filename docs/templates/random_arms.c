@@ -42,13 +42,6 @@ static double study_random_arms_axis_value(const Config *setting, int point) {
   return point;
 }
 
-static double study_random_arms_cost(const Study *study, const Task *task) {
-  PolicyWork work = study_work(study, task);
-  work.sampler.rounds = study_random_arms_points(study->file->settings[task->setting]);
-  work.sampler.rows = work.sampler.rounds / 2;
-  return task->runs * work.sampler.rounds * (policy_cost(&work) + 2 * study_world_cost(&work));
-}
-
 static const StudyCurve curves[] = {
     {.name = "simple_regret", .long_name = "expected regret of the arm that the policy would take"},
     {.name = NULL}};
@@ -63,5 +56,4 @@ const StudyOps study_random_arms = {.name = "random_arms",
                                     .curves = curves,
                                     .points = study_random_arms_points,
                                     .axis_value = study_random_arms_axis_value,
-                                    .cost = study_random_arms_cost,
                                     .run = study_random_arms_run};

@@ -150,7 +150,7 @@ static Status bench_study(void) {
     return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
                       study.ops->name);
   TRY(app_scratch_create(&scratch));
-  TRY(study_priors_fit(&study, scratch.path, PROGRESS_AUTO, 1, NULL));
+  TRY(study_priors_fit(&study, scratch.path, PROGRESS_AUTO, NULL));
   TRY(parallel_agree(bench_meter_create(&memory, parallel_size(), &meter)));
   const MeterRates *best = &meter.best;
   const bool table = parallel_rank() == 0 && !arguments.json;

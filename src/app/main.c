@@ -28,7 +28,7 @@ static const struct {
   const AppVerb *verb;
 } verbs[] = {
     {"run", "run a study, alone or under mpiexec or srun", &app_run},
-    {"plan", "show settings, tasks and estimated cost of a study; run nothing", &app_plan},
+    {"plan", "show settings, tasks and needs of a study; run nothing", &app_plan},
     {"status", "show what is done, failed and left in a results folder", &app_status},
     {"list", "list policies, samplers, rules, priors, likelihoods, problems, studies and keys", &app_list},
     {"train", "fit a prior", &app_train},

@@ -1,6 +1,5 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
-#include "app/app_plan_estimate.h"
 #include "core/clock.h"
 #include "io/io_shell.h"
 #include "parallel/priors/study_priors.h"
@@ -218,14 +217,7 @@ static Status run_study(void) {
                                                       : FOLDER_FRESH;
   const int shard = sharded ? arguments.tasks.shard : -1;
   TRY(parallel_agree(first ? folder_open(arguments.directory, &study, mode, shard, &lock) : STATUS_OK));
-  /* The share of learning priors in the time that the study is expected to take. */
-  double share = 1;
-  Estimate estimate;
-  if (first && app_plan_estimate_study(&study, &(Speed){0}, &estimate) == STATUS_OK) {
-    const double hours = estimate.training_hours + estimate.least_hours;
-    if (hours > 0) share = estimate.training_hours / hours;
-  }
-  TRY(study_priors_fit(&study, arguments.directory, arguments.tasks.progress, share, stop_asked));
+  TRY(study_priors_fit(&study, arguments.directory, arguments.tasks.progress, stop_asked));
   return run_and_reduce(&study);
 }
 

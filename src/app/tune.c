@@ -274,7 +274,7 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
   TRY(app_scratch_create(&scratch));
-  TRY(study_priors_fit(priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
+  TRY(study_priors_fit(priors, scratch.path, PROGRESS_AUTO, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
   const Prior *world = status == STATUS_OK ? &prior[found.first] : NULL;
   if (world) status = tune_wide_prior(memory, &priors->file->policies[found.first], world, &guarded, &wide);

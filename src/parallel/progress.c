@@ -13,8 +13,7 @@ Progress progress_begin(ProgressMode mode, const char *what) {
                     .shown = parallel_rank() == 0 && mode != PROGRESS_NONE,
                     .terminal = mode == PROGRESS_AUTO && isatty(STDERR_FILENO),
                     .start = now,
-                    .last = now,
-                    .share = 1};
+                    .last = now};
 }
 
 /* Prints a duration: 42 s, 7 min 05 s, 3 h 12 min. */
@@ -39,8 +38,7 @@ double progress_left(double elapsed, double whole) {
 }
 
 void progress_update(Progress *progress, long done, long total, double fraction) {
-  const double now = clock_wall(), elapsed = now - progress->start,
-               left = progress_left(elapsed, fraction * progress->share);
+  const double now = clock_wall(), elapsed = now - progress->start, left = progress_left(elapsed, fraction);
   if (!progress_is_due(progress)) return;
   progress->last = now;
   if (progress->terminal) {
@@ -57,7 +55,7 @@ void progress_update(Progress *progress, long done, long total, double fraction)
   if (!isnan(left)) {
     fputs(", ", stderr);
     progress_print_duration(left);
-    fputs(progress->share < 1 ? " left in total" : " left", stderr);
+    fputs(" left", stderr);
   }
   fputs(progress->terminal ? "   " : "\n", stderr);
   fflush(stderr);

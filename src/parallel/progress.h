@@ -10,10 +10,9 @@ typedef struct {
   const char *what; /* "learning priors", "running tasks" */
   bool shown, terminal;
   double start, last; /* seconds */
-  double share; /* share of the whole job's work; the time left is that of the whole job */
 } Progress;
 
-/* Begins the progress of work that is the whole job; if more work follows, set `share`. */
+/* Begins the progress of this work; the time left is that of the work alone, not of what follows. */
 Progress progress_begin(ProgressMode mode, const char *what);
 /* Returns whether an update now would print. */
 bool progress_is_due(const Progress *progress);

@@ -28,23 +28,13 @@ static Status random_policy_choose(Policy *self, const World *world, const Histo
   return STATUS_OK;
 }
 
-static double oracle_policy_cost(const PolicyWork *work) { return 10 + work->arms; }
-
-/* Returns the cost, which includes a separate stream for each run. */
-static double random_policy_cost(const PolicyWork *work) {
-  (void)work;
-  return 200;
-}
-
 const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "chooses the best arm; zero regret by construction",
                                  .reference = "baseline",
                                  .choose = oracle_policy_choose,
-                                 .weighs = true,
-                                 .cost = oracle_policy_cost};
+                                 .weighs = true};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "chooses an arm uniformly at random",
                                  .reference = "baseline",
                                  .choose = random_policy_choose,
-                                 .weighs = true,
-                                 .cost = random_policy_cost};
+                                 .weighs = true};

@@ -36,11 +36,6 @@ static Status egreedy_policy_choose(Policy *self, const World *world, const Hist
   return STATUS_OK;
 }
 
-/* Returns the cost, which includes a separate stream for each run and the scores of all arms. */
-static double egreedy_policy_cost(const PolicyWork *work) {
-  return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;
-}
-
 static const ConfigKey keys[] = {{REAL("epsilon", 0, 1, "0.05", "mean exploration rate over the n rounds")},
                                  POLICY_DISCOUNT_KEY,
                                  {.name = NULL}};
@@ -53,5 +48,4 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .keys = keys,
                                   .create = egreedy_policy_create,
                                   .choose = egreedy_policy_choose,
-                                  .weighs = true,
-                                  .cost = egreedy_policy_cost};
+                                  .weighs = true};

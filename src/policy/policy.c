@@ -186,15 +186,6 @@ Status policy_check_weigh(const PolicyMethod *method, const Config *options) {
                     method->name, policy_has_network(method, options) ? " with model: network" : "");
 }
 
-double policy_weigh_cost(const PolicyWork *work) {
-  PolicyWork drawn = *work;
-  if (!work->method.sampler || rule_of(work->sampler.options)->moments) return policy_cost(work);
-  const double draws = (double)config_int(work->sampler.options, "propensity_draws");
-  drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
-  const double arms = work->world_per_arm ? 1 : work->arms;
-  return draws / drawn.sampler.draws * policy_cost(&drawn) + draws * arms * (45 + 4 * work->sampler.d);
-}
-
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem) {
   Likelihood likelihood = problem->likelihood;
   const int64_t *width;
@@ -235,22 +226,3 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySet
                             .by_observation = !per_arm && method->ops && method->ops->by_observation};
   return history_create_planned(memory, d, runs, plan, likelihood, out);
 }
-
-PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem) {
-  const Likelihood likelihood = policy_likelihood(method, options, problem);
-  const bool network = likelihood_has_network(&likelihood);
-  return (PolicyWork){.method = *method,
-                      .sampler = {.d = problem->d,
-                                  .rounds = problem->rounds,
-                                  .conjugate = likelihood_is_conjugate(&likelihood),
-                                  .draws = 1,
-                                  .drawn = 1,
-                                  .weights = network ? likelihood_parameters(&likelihood, problem->d) : 0,
-                                  .options = options},
-                      .arms = problem->arms,
-                      .world_per_arm = problem->per_arm,
-                      .resampled = problem->resample_arms,
-                      .rows_are_arms = policy_history_is_by_arm(method, problem)};
-}
-
-double policy_cost(const PolicyWork *work) { return policy_ops(&work->method)->cost(work); }

@@ -30,18 +30,6 @@ typedef struct {
   const PolicyOps *ops;
 } PolicyMethod;
 
-/* What the cost of a policy depends on, which includes that of its sampler; for a policy without a sampler,
- * draws and prior are ignored. */
-typedef struct {
-  PolicyMethod method;
-  SamplerWork sampler;
-  double arms; /* K */
-  bool world_per_arm; /* each arm of the world has its own theta* */
-  bool resampled; /* the arms are drawn again in each round */
-  bool rows_are_arms; /* one row per arm, if the likelihood is not conjugate (policy_history) */
-  bool learns; /* the prior is learned during the study */
-} PolicyWork;
-
 struct PolicyOps {
   const char *name, *summary, *reference;
   bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
@@ -55,9 +43,6 @@ struct PolicyOps {
   Status (*choose)(Policy *self, const World *world, const History *history, double *probability, int *arm,
                    int64_t *fallbacks);
   bool weighs;
-  /* REQUIRED. Returns the floating-point operations of one round of one run, like the op of a sampler
-   * (sampler.h). */
-  double (*cost)(const PolicyWork *work);
   /* OPTIONAL. Called when the last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
   /* Reads the observations of a history one by one, so that each needs its own row. */
@@ -112,11 +97,6 @@ double policy_discount(const Config *options);
 Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, History *out);
 /* Returns the setup of the sampler behind a policy, for one draw per round. */
 SamplerSetup policy_sampler_setup(const PolicySetup *setup);
-/* Returns what follows from policy, options and problem, for one draw per round; the caller sets runs,
- * history and prior. The options must outlive it. */
-PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
-/* Returns the floating-point operations of one round of one run. */
-double policy_cost(const PolicyWork *work);
 /* Returns STATUS_INPUT with one sentence if something outside of this program that the policy needs is
  * missing, STATUS_STOPPED if the tick stops the wait for it. Called once, before anything runs. */
 static inline Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick) {
@@ -143,8 +123,6 @@ static inline Status policy_weigh(Policy *policy, const World *world, const Hist
 }
 /* Returns STATUS_INPUT with one sentence if the policy does not support policy_weigh. */
 Status policy_check_weigh(const PolicyMethod *method, const Config *options);
-/* Returns the floating-point operations of policy_weigh and the observation of one round of one run. */
-double policy_weigh_cost(const PolicyWork *work);
 /* Notifies the policy of the last observation of `history`. Must be called for every observation, in
  * order. */
 static inline void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {

@@ -275,14 +275,6 @@ static Status python_draw(Policy *self, const History *history, double *theta) {
   return ask_worker(self, history, history->rounds, self->setup.draws, theta);
 }
 
-/* Returns the cost of a round for a callable that makes some NumPy calls over all rows: 0.2 ms, and the start
- * of a process, 0.2 s. The cost of the user's own callable is not known. */
-static double python_cost(const PolicyWork *work) {
-  const SamplerWork *sampler = &work->sampler;
-  return (4e6 + 4e9 / sampler->rounds) / sampler->runs + 20 * sampler->rows * sampler->d * sampler->d +
-         2 * sampler->d * work->arms;
-}
-
 static const ConfigKey keys[] = {
     {TEXT("module", NULL, "name of the Python module, found in the current folder or through PYTHONPATH")},
     {TEXT("callable", NULL,
@@ -301,7 +293,6 @@ const PolicyOps policy_python = {
     .create = python_create,
     .choose = python_choose,
     .draw = python_draw,
-    .cost = python_cost,
     .ready = python_policy_check_ready,
     .destroy = python_destroy,
 };

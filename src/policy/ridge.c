@@ -1,7 +1,6 @@
 #include "policy/ridge.h"
 
 #include "core/linalg/linalg.h"
-#include "sampler/cost.h"
 
 #include <string.h>
 
@@ -40,9 +39,4 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
   policy_ridge_add_identity(d, runs, ridge->cholesky);
   linalg_factor_cholesky(d, runs, ridge->cholesky, NULL);
   linalg_factor_solve(d, runs, ridge->cholesky, ridge->theta);
-}
-
-double ridge_cost(const PolicyWork *work) {
-  return cost_share(work->sampler.runs) * cost_gaussian(&work->sampler) +
-         cost_mode(&work->sampler, work->sampler.runs);
 }

@@ -18,7 +18,5 @@ typedef struct {
 
 /* Creates the estimate in the memory of a policy, for its problem and runs. */
 Status ridge_create(Policy *policy, Ridge *out);
-/* Returns the cost of one run (sampler/cost.h). */
-double ridge_cost(const PolicyWork *work);
 /* Updates the estimate; numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);

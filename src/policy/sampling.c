@@ -11,7 +11,6 @@
 #include "model/network/network_kernel.h"
 #include "policy/policies.h"
 #include "rule/rule.h"
-#include "sampler/cost.h"
 
 /* ---- the rule for a network */
 
@@ -169,24 +168,7 @@ static void sampling_policy_observe(Policy *self, const History *history, int64_
   for (int b = 0; b < self->setup.runs; b++) sampler_carry(&state->moving, b, sampler, latest[b]);
 }
 
-/* Returns the cost of the sampler and of the rule; for a network also the scores of all arms in float32, as
- * in potential.c. With a posterior for each arm it is that of K indices, and of one observation for the arm
- * that was taken, or of K if all of them move. */
-static double sampling_policy_cost(const PolicyWork *work) {
-  const double arms = work->arms, scores = arms * 0.3 * work->sampler.weights;
-  if (!policy_is_per_arm(&work->method, work->sampler.options, work->world_per_arm))
-    return rule_cost(work->method.sampler, &work->sampler, arms) + scores;
-  SamplerWork drawn = work->sampler;
-  drawn.runs *= arms, drawn.rows /= arms, drawn.rounds /= arms;
-  SamplerWork observed = drawn;
-  observed.drawn = 0;
-  const double observe = cost_round(work->method.sampler, &observed),
-               choose = rule_cost(work->method.sampler, &drawn, 1) - observe;
-  return (work->method.sampler->restless ? arms : 1) * observe + arms * choose;
-}
-
 const PolicyOps policy_sampling = {.create = sampling_policy_create,
                                    .choose = sampling_policy_choose,
                                    .weighs = true,
-                                   .cost = sampling_policy_cost,
                                    .observe = sampling_policy_observe};

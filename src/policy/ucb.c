@@ -16,7 +16,6 @@
 #include "policy/ridge.h"
 #include "problem/world.h"
 #include "rule/ties.h"
-#include "sampler/cost.h"
 
 #include <math.h>
 
@@ -75,11 +74,6 @@ static Status ucb_policy_choose(Policy *self, const World *world, const History 
   return STATUS_OK;
 }
 
-/* Returns the cost: that of the estimate, and of a triangular solve for each arm. */
-static double ucb_policy_cost(const PolicyWork *work) {
-  return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
-}
-
 static const ConfigKey keys[] = {
     {REAL("width", 0, 1e6, "1", "factor on the OFUL confidence width")}, POLICY_DISCOUNT_KEY, {.name = NULL}};
 
@@ -91,8 +85,7 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .keys = keys,
                                  .create = ucb_policy_create,
                                  .choose = ucb_policy_choose,
-                                 .weighs = true,
-                                 .cost = ucb_policy_cost};
+                                 .weighs = true};
 
 const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .summary = "upper confidence bounds of the regularised estimate by IRLS",
@@ -101,5 +94,4 @@ const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .keys = keys,
                                   .create = ucb_policy_create,
                                   .choose = ucb_policy_choose,
-                                  .weighs = true,
-                                  .cost = ucb_policy_cost};
+                                  .weighs = true};

@@ -14,7 +14,6 @@
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "rule/rule_index.h"
-#include "sampler/cost.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -313,14 +312,4 @@ void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fa
   const int runs = rule_runs(rule, choice), arms = choice->arms;
   rule_index_arms(rule, &of, rule->arm, share);
   for (int b = 0; b < runs; b++, share += arms) ties_share(arms, share, 1, share);
-}
-
-double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms) {
-  const RuleOps *rule = rule_of(work->options);
-  const bool closed = sampler_has_moments(method, work->components > 0, work->conjugate);
-  SamplerWork drawn = *work;
-  drawn.draws = fmax(work->draws, decision_rule_draws(rule, work->options, closed));
-  const double d = work->d, index = rule->quantile ? arms * (12 + 2 * d + d * d) : 2 * arms * d;
-  const double inverses = rule->moments && closed ? fmax(work->components, 1) + work->guarded : 0;
-  return cost_round(method, &drawn) + inverses * cost_share(work->runs) * cost_gaussian(work) + index;
 }

@@ -101,6 +101,3 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const doubl
 /* Replaces the rule's arm[B], with probability K `floor`, by one of all K with equal probability: it is then
  * taken with the probabilities above, without the work of rule_probabilities. */
 void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, int *arm);
-
-/* Returns the floating-point operations of a round of one run: of the sampler, and of the choice. */
-double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms);

@@ -55,21 +55,6 @@ static void auto_moments(Sampler *self, const History *history, double *mean, do
   chosen->ops->moments(chosen, history, mean, covariance, fallbacks);
 }
 
-/* Returns the cost of the sampler for such a prior; if the prior is still to be chosen, that of the most
- * expensive. */
-static double auto_cost(const SamplerWork *work) {
-  SCRATCH_ARENA(scratch);
-  const SamplerOps *method = work->components > 0 ? &sampler_mixts
-                             : work->stages > 0   ? &sampler_twisted
-                                                  : &sampler_localised;
-  SamplerWork own = *work;
-  Config *options;
-  const Status status = config_options(&scratch, "defaults", sampler_keys(method), 0, NULL, &options);
-  ASSERT(status == STATUS_OK);
-  own.options = options;
-  return method->cost(&own);
-}
-
 const SamplerOps sampler_auto = {
     .name = "auto",
     .summary = "the sampler chosen together with its prior on held-out tasks (prior.family: auto)",
@@ -80,5 +65,4 @@ const SamplerOps sampler_auto = {
     .sample = auto_sample,
     .moments = auto_moments,
     .moments_need = NEEDS_MIXTURE,
-    .cost = auto_cost,
 };

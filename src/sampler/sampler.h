@@ -35,22 +35,6 @@ typedef struct {
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
 } SamplerSetup;
 
-/* What the cost of a sampler depends on, all known before anything is fitted. Real numbers, because they are
- * multiplied together. */
-typedef struct {
-  double d; /* entries of phi */
-  bool conjugate; /* whether the likelihood is */
-  double rounds, rows; /* length of a history at its end; rows that one pass reads, averaged over rounds */
-  double runs, draws; /* B, M */
-  double drawn; /* share of the rounds in which `sample` is called; 1 in a bandit */
-  double components; /* of the prior; 0: it is not a mixture */
-  double guarded; /* components that a guard weighs, including the wide Gaussian; 0: no guard */
-  /* T; weights of the network of one stage, or of a denoiser; 0: the chain or denoiser is exact. */
-  double stages, stage_parameters;
-  double weights; /* of the network that gives the mean reward; 0: it is phi' theta */
-  const Config *options; /* of the policy */
-} SamplerWork;
-
 typedef struct {
   const char *name, *summary, *reference;
   const char *default_prior; /* standard | exact | a family of model/prior/prior.h */
@@ -75,10 +59,6 @@ typedef struct {
    * fallbacks are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
-  /* REQUIRED. Returns the cost of one round of one run: `update`, plus M draws in the share of rounds that
-   * has them. In floating-point operations, at an assumed 2e10 per second and core (app/app_plan_estimate.c),
-   * put together from the parts in sampler/cost.h. Accurate to a factor of 3. */
-  double (*cost)(const SamplerWork *work);
   /* OPTIONAL. Does the work of sampler_marginal, for a history that already includes `temper`. */
   void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,
                    int64_t *fallbacks);

@@ -72,31 +72,6 @@ static Status study_bandit_check_setting(const Study *study, const Config *setti
 
 static int study_bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
 
-static double study_bandit_cost(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  PolicyWork work = study_work(study, task);
-  work.sampler.rounds = study_bandit_points(setting);
-  /* The mean number of rows that a pass goes over. If rows are arms, Thompson sampling never plays most of
-   * them: only about a third occur. */
-  work.sampler.rows = work.rows_are_arms ? fmin(work.sampler.rounds, work.arms) / 3 : work.sampler.rounds / 2;
-  double round = study_bandit_weighs(study) ? policy_weigh_cost(&work) : policy_cost(&work);
-  for (int c = 0; c < study->curve_count; c++) {
-    const ProbeOps *probe = study_bandit_probe(study, c);
-    if (probe->cost) round += probe->cost(setting, &work);
-  }
-  const double shared = task->policy == 0 ? study->shared_cost[task->setting] : 0;
-  return task->runs * work.sampler.rounds * (round + study_world_cost(&work) + shared);
-}
-
-static double study_bandit_shared_cost(const Study *study, const Config *setting, const Problem *problem) {
-  double sum = 0;
-  for (int c = 0; c < study->curve_count; c++) {
-    const ProbeOps *probe = study_bandit_probe(study, c);
-    if (probe->shared_cost) sum += probe->shared_cost(problem, study_bandit_points(setting));
-  }
-  return sum;
-}
-
 const StudyOps study_bandit = {.name = "bandit",
                                .summary = "contextual bandit simulations: cumulative regret by round",
                                .reference = "DiffTS, Sections 5 and 6",
@@ -110,6 +85,4 @@ const StudyOps study_bandit = {.name = "bandit",
                                .curves = curves,
                                .points = study_bandit_points,
                                .check_setting = study_bandit_check_setting,
-                               .cost = study_bandit_cost,
-                               .shared_cost = study_bandit_shared_cost,
                                .run = study_bandit_run};

@@ -11,7 +11,6 @@
 #include "metric/metric_gaussian_kl.h"
 #include "problem/problems.h"
 #include "problem/world.h"
-#include "sampler/cost.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -309,20 +308,8 @@ static double study_convergence_axis_value(const Config *setting, int point) {
   return (double)k;
 }
 
-/* Returns the cost of a task: its steps, and the divergence from the target after each. */
-static double study_convergence_cost(const Study *study, const Task *task) {
-  const PolicyWork policy = study_work(study, task);
-  SamplerWork work = policy.sampler;
-  const double d = work.d, divergence = 200 + 100 * d + 4 * d * d * d;
-  work.rounds = (double)config_int(study->file->settings[task->setting], "max_steps");
-  work.drawn = policy.method.sampler->chain;
-  SCRATCH_ARENA(scratch);
-  Config *options;
-  if (study_convergence_options(&scratch, policy.sampler.options, &options) != STATUS_OK)
-    return 0; /* out of memory */
-  work.options = options;
-  const double step = cost_round(policy.method.sampler, &work);
-  return task->runs * work.rounds * (step + divergence);
+static double study_convergence_draws(const Config *setting) {
+  return (double)config_int(setting, "max_steps");
 }
 
 static const StudyCurve curves[] = {
@@ -342,8 +329,8 @@ const StudyOps study_convergence = {
     .problem = &problem_target,
     .curves = curves,
     .points = study_convergence_points,
+    .draws = study_convergence_draws,
     .axis_value = study_convergence_axis_value,
     .check_setting = study_convergence_check_setting,
     .check_policy = study_convergence_check_policy,
-    .cost = study_convergence_cost,
     .run = study_convergence_run};

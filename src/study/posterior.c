@@ -12,7 +12,6 @@
 #include "core/linalg/linalg.h"
 #include "problem/world.h"
 #include "sampler/check/draws_check.h"
-#include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"
@@ -297,7 +296,7 @@ static Status study_posterior_run(const TaskRun *run) {
   return STATUS_OK;
 }
 
-/* ---- what the study accepts, and what it costs */
+/* ---- what the study accepts */
 
 /* Checks a setting: sizes must rise, and exact draws, if they are needed, must be possible. */
 static Status study_posterior_check_setting(const Study *study, const Config *setting,
@@ -347,25 +346,8 @@ static Status study_posterior_check_policy(const PolicyMethod *method, const Con
   return status_set(STATUS_INPUT, "it does not sample theta, but study posterior compares draws");
 }
 
-/* Returns the cost: M draws at each size, and a transport problem for each run and size, of about a 36th of
- * the cube of its points in operations; also a share of the floor, which one policy measures for all. */
-static double study_posterior_cost(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  if (study_problem_is_large(setting)) return study_posterior_cost_large(study, task);
-  double m = study_posterior_draws(setting), r = study_posterior_reference_draws(setting),
-         sizes = study_posterior_points(setting);
-  const double floor = pow(2 * r, 3) / study->file->policy_count;
-  double matching = study_measures(study, "emd") ? (pow(m + r, 3) + floor) / 36 : 0;
-  PolicyWork work = study_work(study, task);
-  const double world = study_world_cost(&work), rounds = study_posterior_last_size(setting);
-  work.sampler.rounds = rounds;
-  work.sampler.rows = 0;
-  work.sampler.draws = m;
-  work.sampler.drawn = sizes / rounds;
-  for (int i = 0; i < (int)sizes; i++) work.sampler.rows += (double)study_posterior_size(setting, i) / sizes;
-  const double round = work.method.sampler ? cost_round(work.method.sampler, &work.sampler)
-                                           : policy_cost(&work) * work.sampler.drawn;
-  return task->runs * (rounds * (round + world) + sizes * matching);
+static double study_posterior_all_draws(const Config *setting) {
+  return (double)study_posterior_points(setting) * study_posterior_draws(setting);
 }
 
 #define MEASURED(is, text, word, of_all)                                                                     \
@@ -397,10 +379,10 @@ const StudyOps study_posterior = {
     .axis_long_name = "number of observations",
     .curves = curves,
     .points = study_posterior_points,
+    .draws = study_posterior_all_draws,
     .axis_value = study_posterior_axis_value,
     .check_setting = study_posterior_check_setting,
     .check_policy = study_posterior_check_policy,
-    .cost = study_posterior_cost,
     .check_large = study_posterior_check_large,
     .run_large = study_posterior_run_large,
     .run = study_posterior_run};

@@ -28,8 +28,7 @@ int study_posterior_needs(const Study *study, bool has_shared);
 /* Returns the number of observations at a sample size. */
 int64_t study_posterior_size(const Config *setting, int point);
 
-/* Checks large settings; the others run their tasks and return the cost of one (study.h). */
+/* Checks large settings, and runs their tasks (study.h). */
 Status study_posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
 Status study_posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                                  TaskResult *results);
-double study_posterior_cost_large(const Study *study, const Task *task);

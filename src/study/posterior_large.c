@@ -331,7 +331,7 @@ Status study_posterior_run_large(const Study *study, const StudyLarge *large, in
   return STATUS_OK;
 }
 
-/* ---- what large settings accept, and what they cost */
+/* ---- what large settings accept */
 
 static Status study_large_check_policy(const Config *setting, const ConfigPolicy *policy,
                                        const Problem *problem) {
@@ -393,13 +393,4 @@ Status study_posterior_check_large(const Study *study, const Config *setting, co
                            policy->label);
   }
   return STATUS_OK;
-}
-
-/* Returns the cost: two orthogonal factors, three products and the eigenvectors, shared by the policies, and
- * the steps of the draws. */
-double study_posterior_cost_large(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  const double d = study_dimension(setting), steps = 300;
-  return task->runs *
-         (20 * d * d * d / study->file->policy_count + study_posterior_draws(setting) * steps * 40 * d);
 }

@@ -402,19 +402,6 @@ static int study_replay_points(const Config *setting) {
   return ESTIMATES_POINTS;
 }
 
-static double study_replay_cost(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  PolicyWork work = study_work(study, task);
-  const double events = work.sampler.rounds, trained = config_real(setting, "train_fraction") * events;
-  work.sampler.rows = events / 2;
-  double sum = ESTIMATES_RESAMPLES * events * (2 * study->curve_count + 60.0 / task->runs);
-  if (study_measures(study, "replay")) sum += events * policy_cost(&work);
-  work.sampler.rows = trained;
-  if (study->curve_count > study_measures(study, "replay")) /* any of the other estimators */
-    sum += (events - trained) * policy_weigh_cost(&work);
-  return task->runs * sum;
-}
-
 #define ESTIMATOR(word, text)                                                                                \
   { .name = word, .long_name = text, .metric = word, .unpublished = true }
 static const StudyCurve curves[] = {[IPS] = ESTIMATOR("ips", "inverse propensity scoring"),
@@ -437,5 +424,4 @@ const StudyOps study_replay = {.name = "replay",
                                .curves = curves,
                                .points = study_replay_points,
                                .check_setting = study_replay_check_setting,
-                               .cost = study_replay_cost,
                                .run = study_replay_run};

@@ -30,10 +30,6 @@ typedef struct {
   Status (*create)(Arena *memory, const Simulation *simulation, void **state);
   /* OPTIONAL. Checks that a study can measure it in a setting: STATUS_INPUT with a sentence if not. */
   Status (*check)(const Study *study, const Config *setting, const Problem *problem);
-  /* OPTIONAL, one at most. Returns the floating-point operations of a round of one run, as for a sampler
-   * (sampler.h): those that each policy needs, or those of a metric that all policies share. */
-  double (*cost)(const Config *setting, const PolicyWork *work);
-  double (*shared_cost)(const Problem *problem, double rounds);
   bool sparse; /* measures only in rounds 1, 2, 5, 10, 20, 50, .., and the last, because it takes long */
   bool quick; /* takes less time than to read the clock, so that its time counts as the policy's */
   bool weighs; /* needs the probabilities of the arms */

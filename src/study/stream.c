@@ -233,7 +233,7 @@ static Status study_stream_run(const TaskRun *run) {
   self.run = run;
   TRY(study_streams_create(&memory, &self));
   const Prior *const fixed[WORLDS] = {run->prior, run->prior};
-  const bool learns = study_work(run->study, task).learns;
+  const bool learns = run->belief.learns;
   for (int b = 0; b < task->runs; b++) {
     double *own = study_result_values(result, 0, b), *known = study_result_values(result, 1, b);
     self.stream = task->first_run + (uint32_t)b;
@@ -276,23 +276,8 @@ static Status study_stream_check_policy(const PolicyMethod *method, const Config
 
 static int study_stream_points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
 
-static double study_stream_cost(const Study *study, const Task *task) {
-  const Config *setting = study->file->settings[task->setting];
-  const double tasks = study_stream_points(setting), rounds = (double)config_int(setting, "problem.rounds");
-  PolicyWork work = study_work(study, task);
-  work.sampler.rounds = rounds;
-  work.sampler.rows = rounds / 2;
-  work.sampler.runs = fmin(tasks, TOGETHER);
-  double sum = rounds * (policy_cost(&work) + study_world_cost(&work)), learning = 0;
-  if (work.learns) {
-    const double rows = work.sampler.conjugate ? 0 : rounds;
-    const double every = (double)config_int(setting, "stream.every");
-    work.sampler.runs = fmin(every, TOGETHER);
-    work.sampler.components = 1 + prior_online_components((int)work.sampler.d, tasks / 2, COMPONENTS / 2);
-    learning = rounds * (policy_cost(&work) + study_world_cost(&work)) +
-               prior_online_cost((int)work.sampler.d, tasks / 2, rows, COMPONENTS / 2, every);
-  }
-  return task->runs * tasks * (learning > 0 ? sum + learning : 2 * sum);
+static double study_stream_draws(const Config *setting) {
+  return (double)study_stream_points(setting) * (double)config_int(setting, "problem.rounds");
 }
 
 static const StudyCurve curves[] = {
@@ -310,7 +295,7 @@ const StudyOps study_stream = {.name = "stream",
                                .axis_long_name = "bandit of the stream",
                                .curves = curves,
                                .points = study_stream_points,
+                               .draws = study_stream_draws,
                                .check_setting = study_stream_check_setting,
                                .check_policy = study_stream_check_policy,
-                               .cost = study_stream_cost,
                                .run = study_stream_run};

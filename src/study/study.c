@@ -105,14 +105,14 @@ static Status study_find_target(Study *study) {
                     allowed);
 }
 
-/* Checks that a policy fits the setting and, if it samples, its prior; fills in what its cost depends on. */
+/* Checks that a policy fits the setting and, if it samples, its prior; *size is that of a draw. */
 static Status study_check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
-                                 const Problem *problem, PolicyWork *work) {
+                                 const Problem *problem, double *size) {
   const PolicyMethod method = policy_named(policy->name);
   Belief belief;
   TRY(policy_check(&method, policy->options, problem));
   if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
-  *work = policy_work(&method, policy->options, problem);
+  *size = (double)problem->d * problem->d;
   if (!method.sampler) return STATUS_OK;
   TRY(study_belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
@@ -120,24 +120,24 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
                       "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
   TRY(sampler_check(method.sampler, policy->options, &belief.likelihood));
-  work->learns = belief.learns;
-  return study_belief_check(&belief, method.sampler, problem, &work->sampler);
+  *size = study_belief_draw_size(&belief, method.sampler, problem->d, problem->rounds);
+  return study_belief_check(&belief, method.sampler, problem);
 }
 
 /* Checks that each policy fits the prior and the likelihood in a setting, before anything is run or fitted.
- * Fills in work[policies], and the cost of what they share. */
-static Status study_check_policies(const Study *study, const Config *setting, PolicyWork *work,
-                                   double *shared_cost) {
+ * Fills in run_size[policies], with the features of all arms next to each draw. */
+static Status study_check_policies(const Study *study, const Config *setting, double *run_size) {
   SCOPED(Problem, problem, problem_destroy);
   TRY(study_problem_create(setting, &problem));
   if (problem.large) return study->ops->check_large(study, setting, &problem);
   if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, &problem));
+  const double draws = study->ops->draws ? study->ops->draws(setting) : problem.rounds;
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    const Status status = study_check_policy(study, setting, policy, &problem, &work[p]);
+    const Status status = study_check_policy(study, setting, policy, &problem, &run_size[p]);
     if (status != STATUS_OK) return status_prefix(status, "policy '%s': ", policy->label);
+    run_size[p] = draws * (run_size[p] + (double)problem.d * problem.arms);
   }
-  if (study->ops->shared_cost) *shared_cost = study->ops->shared_cost(study, setting, &problem);
   return STATUS_OK;
 }
 
@@ -232,16 +232,14 @@ Status study_create(StudyFile *file, Study *out) {
   TRY(study_check_names(file));
   TRY(study_runs_create(first, &out->runs));
   TRY(study_find_target(out));
-  ALLOCATE(&out->memory, out->work, file->setting_count * file->policy_count);
-  ALLOCATE(&out->memory, out->shared_cost, file->setting_count);
+  ALLOCATE(&out->memory, out->run_size, file->setting_count * file->policy_count);
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && study_problem_is_large(file->settings[s]))
       return status_set(
           STATUS_INPUT,
           "key 'runs': settings with shared matrices (%s) need a fixed number, not runs.target_se",
           file->setting_labels[s]);
-    Status status = study_check_policies(out, file->settings[s], out->work + s * file->policy_count,
-                                         &out->shared_cost[s]);
+    Status status = study_check_policies(out, file->settings[s], out->run_size + s * file->policy_count);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
@@ -375,17 +373,8 @@ PolicySetup study_policy_setup(const TaskRun *run) {
                        .tick = run->tick};
 }
 
-PolicyWork study_work(const Study *study, const Task *task) {
-  PolicyWork work = study->work[task->setting * study->file->policy_count + task->policy];
-  work.sampler.runs = task->runs;
-  return work;
-}
-
-/* Returns the cost of the world; the runs of a block share the calls of a round. */
-double study_world_cost(const PolicyWork *work) {
-  const double d = work->sampler.d;
-  const double reward = work->sampler.conjugate ? 0 : 1000;
-  return 110 + 35 * d + reward + 25000 / work->sampler.runs + (work->resampled ? 70 * d * work->arms : 0);
+double study_task_size(const Study *study, const Task *task) {
+  return task->runs * study->run_size[task->setting * study->file->policy_count + task->policy];
 }
 
 double study_dimension(const Config *setting) {

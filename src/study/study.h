@@ -98,11 +98,9 @@ typedef struct {
   /* OPTIONAL. Whether a setting or policy makes sense in this study: STATUS_INPUT with a sentence if not. */
   Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
   Status (*check_policy)(const PolicyMethod *method, const Config *options);
-  /* Floating-point operations of a task, roughly: only for ordering and estimates. */
-  double (*cost)(const Study *study, const Task *task);
-  /* OPTIONAL. The same for a round of one run, for the curves that all policies share: the tasks of the first
-   * policy are assumed to measure them. */
-  double (*shared_cost)(const Study *study, const Config *setting, const Problem *problem);
+  /* OPTIONAL, where a run does not make one draw in each of problem.rounds rounds. Returns how many draws it
+   * makes, roughly: settings are compared by it (study_task_size). */
+  double (*draws)(const Config *setting);
   /* Runs one task into its result. Errors belong to the task alone. */
   Status (*run)(const TaskRun *run);
   /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study; and running
@@ -128,8 +126,7 @@ struct Study {
    * fixed number, the one that `status` shows. */
   int target_curve;
   bool target_paired;
-  PolicyWork *work; /* [settings, policies] */
-  double *shared_cost; /* [settings], 0 if the kind of study has none */
+  double *run_size; /* [settings, policies], of study_task_size; 0 in large settings */
   const StudyCurve **curves; /* [curve_count], the ones that the study measures */
   int curve_count, published; /* all of them; those in the results, which come first */
   int points; /* the largest number of points of any setting */
@@ -148,6 +145,12 @@ int study_place(const Study *study, const Config *setting, int point);
 Task study_task(const Study *study, int index);
 /* Returns the place in the list of block `block` of a cell. */
 int study_task_index(const Study *study, int setting, int policy, int block);
+
+/* Returns how large a task is: the numbers that its draws go through, a product of what its setting counts
+ * (runs, draws, dimensions, stages, ...). Tasks of one policy take about as long as they are large, whereas
+ * policies differ by factors that only measuring can tell. Larger tasks are begun first; no result depends on
+ * it. */
+double study_task_size(const Study *study, const Task *task);
 
 /* Takes ownership of `file`, checks that every policy fits its prior in every setting (STATUS_INPUT
  * otherwise), and counts the tasks. The caller must call study_destroy, also after an error. */
@@ -180,11 +183,6 @@ void study_task_run_destroy(TaskRun *run);
 /* Returns the setup of the task's policy, which refers to `run`. */
 PolicySetup study_policy_setup(const TaskRun *run);
 
-/* Returns what the cost of a policy in a setting depends on, for the runs of a task; the kind of study fills
- * in the history and draws. Not for a large setting. */
-PolicyWork study_work(const Study *study, const Task *task);
-/* Returns the cost of the world's part in a round of one run: reward, regret, and new arms if drawn. */
-double study_world_cost(const PolicyWork *work);
 /* Returns the dimension of a large setting; 2 if only the problem's file knows it. */
 double study_dimension(const Config *setting);
 

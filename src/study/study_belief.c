@@ -225,16 +225,10 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
   return study_belief_first_guard_task(out, &first);
 }
 
-double study_belief_fit_cost(const Belief *belief, const Problem *problem) {
-  const PriorOps *family = belief->family;
-  const PriorFit *fit = &belief->fit;
-  const bool logs = belief->learned_from == LEARNED_FROM_LOGS;
-  const double rows = likelihood_is_conjugate(&belief->likelihood) ? 0 : belief->past_observations;
-  if (logs && family->logs_cost) return family->logs_cost(fit, problem->d, belief->past_tasks, rows);
-  const int samples = belief->learned_from == LEARNED_FROM_THETA
-                          ? problem_theta_training_count(&problem->theta, belief->train_samples)
-                          : belief->past_tasks * (logs ? LOGS_DRAWS : 1);
-  return family->cost ? family->cost(fit, problem->d, samples) : 0;
+int study_belief_items(const Belief *belief, const Problem *problem) {
+  return belief->learned_from == LEARNED_FROM_THETA
+             ? problem_theta_training_count(&problem->theta, belief->train_samples)
+             : belief->past_tasks;
 }
 
 enum { HASH_SHOWN = 20 /* digits of the hash in the name of a file */ };
@@ -330,8 +324,7 @@ Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem 
 
 /* ---- what can be known before a prior is fitted */
 
-Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem,
-                          SamplerWork *work) {
+Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
   SCRATCH_ARENA(scratch);
   const PriorOps *family = belief->family;
   const bool fitted = belief->kind == BELIEF_FITTED;
@@ -360,10 +353,15 @@ Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const
   if (belief->guard.weight > 0) TRY(prior_check_guard(&prior));
   if (sampler_misfit(sampler, &prior, &belief->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
-  work->components = prior.mixture ? prior.mixture->components : 0;
-  work->guarded = belief->guard.weight > 0 ? prior_stand_in(&prior)->components + 1 : 0;
-  work->stages = prior.chain ? prior.chain->schedule.stages : 0;
-  if (fitted && family->network_size)
-    work->stage_parameters = (double)family->network_size(&belief->fit, problem->d);
   return STATUS_OK;
+}
+
+double study_belief_draw_size(const Belief *belief, const SamplerOps *sampler, int d, double rows) {
+  const PriorOps *family = belief->kind == BELIEF_FITTED ? belief->family : NULL;
+  const double weights = likelihood_parameters(&belief->likelihood, d);
+  double size = likelihood_has_network(&belief->likelihood) ? weights : (double)d * d;
+  if (family && family->network_size) size = (double)family->network_size(&belief->fit, d);
+  if (family && family->components) size *= family->components(&belief->fit);
+  if (sampler->needs & NEEDS_CHAIN) size *= belief->fit.schedule.stages;
+  return likelihood_is_conjugate(&belief->likelihood) ? size : size * rows;
 }

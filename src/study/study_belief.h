@@ -64,8 +64,8 @@ Status study_belief_prerequisite(const Config *setting, const Problem *problem, 
 Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
                              FitSource *out);
 
-/* Returns the number of operations that fitting the prior takes (PriorOps.cost). */
-double study_belief_fit_cost(const Belief *belief, const Problem *problem);
+/* Returns the number of samples or past tasks that the prior is learned from. */
+int study_belief_items(const Belief *belief, const Problem *problem);
 
 /* Writes DIR/priors/FAMILY-HASH.nc. */
 void study_belief_path(const Belief *belief, const char *directory, size_t size, char *path);
@@ -77,9 +77,11 @@ bool study_belief_is_file_name(const char *name);
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                           Prior *out);
 
-/* Checks that the sampler can run with this belief; if not, returns STATUS_INPUT with a sentence. Fills in
- * the part of `work` that depends on the prior, for the cost of the sampler. Looks only at what the prior can
- * do, which for a fitted prior follows from its family, so nothing is fitted. Opens prior files, but does not
- * count the networks in them. */
-Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem,
-                          SamplerWork *work);
+/* Checks that the sampler can run with this belief; if not, returns STATUS_INPUT with a sentence. Looks
+ * only at what the prior can do, which for a fitted prior follows from its family, so nothing is fitted.
+ * Opens prior files. */
+Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
+/* Returns the numbers that a draw of the sampler goes through (study_task_size): the entries of a matrix or
+ * the weights of a network, for each stage of a chain or each component of a mixture, and for each of `rows`
+ * observations if the likelihood is not conjugate. */
+double study_belief_draw_size(const Belief *belief, const SamplerOps *sampler, int d, double rows);

@@ -3,7 +3,6 @@
 #include "problem/problem.h"
 #include "study/study_problem.h"
 
-#include <math.h>
 #include <string.h>
 
 const struct Candidate candidates[CANDIDATES] = {
@@ -28,19 +27,6 @@ static void belief_candidates_describe(const PriorFit *fit, FILE *out) {
   }
 }
 
-/* Returns the cost of all fits, plus that of the longest once more. */
-static double belief_candidates_cost(const PriorFit *fit, int d, double samples) {
-  double sum = 0, most = 0;
-  for (int c = 0; c < CANDIDATES; c++) {
-    const PriorOps *family = prior_find(candidates[c].family);
-    const PriorFit own = study_candidates_fit(fit, c, d);
-    const double operations = family->cost ? family->cost(&own, d, samples) : 0;
-    sum += operations;
-    most = fmax(most, operations);
-  }
-  return sum + most;
-}
-
 static size_t belief_candidates_network(const PriorFit *fit, int d) {
   const PriorFit own = study_candidates_fit(fit, CANDIDATES - 1, d);
   return prior_find(candidates[CANDIDATES - 1].family)->network_size(&own, d);
@@ -51,8 +37,7 @@ const PriorOps prior_auto = {.name = "auto",
                              .reference = "Gneiting and Raftery 2007 (energy score)",
                              .able = PRIOR_CHAIN | PRIOR_DENOISER, /* what at least one of them can do */
                              .describe_fit = belief_candidates_describe,
-                             .network_size = belief_candidates_network,
-                             .cost = belief_candidates_cost};
+                             .network_size = belief_candidates_network};
 
 const PriorOps *study_candidates_family(const char *name) {
   return strcmp(name, prior_auto.name) == 0 ? &prior_auto : prior_find(name);
@@ -62,6 +47,16 @@ PriorFit study_candidates_fit(const PriorFit *fit, int candidate, int d) {
   PriorFit settled = belief_candidate_fit(fit, candidate);
   prior_settle(prior_find(candidates[candidate].family), &settled, d);
   return settled;
+}
+
+int study_candidates_steps(const PriorOps *family, const PriorFit *fit, int d) {
+  int most = fit->steps;
+  if (family != &prior_auto) return most;
+  for (int c = 0; c < CANDIDATES; c++) {
+    const PriorFit own = study_candidates_fit(fit, c, d);
+    if (own.steps > most) most = own.steps;
+  }
+  return most;
 }
 
 int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {

@@ -17,6 +17,9 @@ const PriorOps *study_candidates_family(const char *name);
  * with longer training of a chain than its family's default. */
 PriorFit study_candidates_fit(const PriorFit *fit, int candidate, int d);
 
+/* Returns the most steps of training in a fit of this family, prior_auto included. */
+int study_candidates_steps(const PriorOps *family, const PriorFit *fit, int d);
+
 /* Finds the numbers of observations, rising, after which posterior draws of a study are judged: the first,
  * middle and last of the sample sizes, or a tenth and half of the rounds of a bandit. Returns how many there
  * are. */

@@ -50,17 +50,17 @@ static const double ASK_AGAIN = 1, ASK_ALONG = 0.5; /* as in parallel/tasks/queu
 enum { OF_WHOLE = 3, OF_LINE = 3 }; /* counters */
 
 typedef struct {
-  double modelled, seconds;
+  double size, seconds;
 } Job;
 
-static int longest_first(const void *a, const void *b) {
+static int largest_first(const void *a, const void *b) {
   const Job *first = a, *second = b;
-  return (first->modelled < second->modelled) - (first->modelled > second->modelled);
+  return (first->size < second->size) - (first->size > second->size);
 }
 
 /* The tasks of one policy. */
 typedef struct {
-  Job *jobs; /* longest first by the model */
+  Job *jobs; /* largest first */
   int count;
 } Line;
 
@@ -84,12 +84,12 @@ static Line *list_jobs(const Study *study, const char *results, int count, doubl
     size_t cell = (size_t)(i % study->task_count / study->runs.blocks);
     double a_run = seconds[cell * shape[2] + rng_index(&rng, (uint64_t)shape[2])];
     if (isnan(a_run)) abort();
-    line->jobs[line->count++] = (Job){study->ops->cost(study, &task), a_run * task.runs};
+    line->jobs[line->count++] = (Job){study_task_size(study, &task), a_run * task.runs};
     sum += a_run * task.runs;
   }
   for (size_t l = 0; l < shape[1]; l++) {
     for (int i = 0; i < lines[l].count; i++) lines[l].jobs[i].seconds *= mean * count / sum;
-    qsort(lines[l].jobs, (size_t)lines[l].count, sizeof(Job), longest_first);
+    qsort(lines[l].jobs, (size_t)lines[l].count, sizeof(Job), largest_first);
   }
   free(seconds);
   return lines;
@@ -102,7 +102,7 @@ typedef struct {
   double seen_whole, seen_lines;
   int number, home, visited;
   int line; /* of the batch that it finished and has not reported; -1: none */
-  double cost, seconds; /* of that batch */
+  double size, seconds; /* of that batch */
   WorkLine *known; /* [lines] */
 } Rank;
 
@@ -139,7 +139,7 @@ static void update_shared(Replay *replay, int group, int l) {
   shared->begun = taken > 0;
   shared->left = worklist_part(replay->lines[l].count, group, replay->groups) - taken;
   if (shared->left < 0) shared->left = 0;
-  shared->next = shared->left ? replay->lines[l].jobs[group + taken * replay->groups].modelled : 0;
+  shared->next = shared->left ? replay->lines[l].jobs[group + taken * replay->groups].size : 0;
 }
 
 /* Makes a trip to some counters of one host; returns when the rank has the answer. */
@@ -158,7 +158,7 @@ static void exchange(Replay *replay, Rank *rank, int l, int wanted, bool all) {
   const double from = rank->at;
   const bool whole = from - rank->seen_whole >= ASK_ALONG;
   if (reported >= 0) {
-    shared[reported].cost += rank->cost;
+    shared[reported].size += rank->size;
     shared[reported].seconds += rank->seconds;
   }
   if (l >= 0) {
@@ -180,7 +180,7 @@ static void exchange(Replay *replay, Rank *rank, int l, int wanted, bool all) {
 /* Returns the seconds that a rank works on a task and saves what is due. */
 static double work_on(Replay *replay, const Job *job, Rank *rank) {
   replay->work += job->seconds;
-  rank->cost += job->modelled;
+  rank->size += job->size;
   rank->seconds += job->seconds;
   rank->unsaved += job->seconds;
   if (rank->unsaved < replay->every) return job->seconds;
@@ -205,7 +205,7 @@ static bool take(Replay *replay, Rank *rank) {
   const int there = worklist_part(replay->lines[l].count, group, replay->groups);
   exchange(replay, rank, l, wanted, rank->at - rank->seen_lines >= ASK_AGAIN);
   if (first >= there) return true;
-  rank->line = l, rank->cost = rank->seconds = 0;
+  rank->line = l, rank->size = rank->seconds = 0;
   for (int i = first; i < first + wanted && i < there; i++)
     rank->work_left += work_on(replay, &replay->lines[l].jobs[group + i * replay->groups], rank);
   return true;

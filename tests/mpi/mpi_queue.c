@@ -24,7 +24,7 @@ static Study make_study(void) {
 typedef struct {
   Study study;
   int *list, count;
-  double *cost;
+  double *size;
   Queue *queue;
 } Case;
 
@@ -33,13 +33,13 @@ static void make_case(int groups, Case *c) {
   *c = (Case){.study = make_study()};
   const int tasks = c->study.task_count;
   c->list = calloc((size_t)tasks, sizeof *c->list);
-  c->cost = calloc((size_t)tasks, sizeof *c->cost);
+  c->size = calloc((size_t)tasks, sizeof *c->size);
   for (int i = 0; i < tasks; i++) {
     const Task task = study_task(&c->study, i);
-    c->cost[i] = c->study.ops->cost(&c->study, &task);
+    c->size[i] = study_task_size(&c->study, &task);
     if (i % 7 != 0) c->list[c->count++] = i;
   }
-  CHECK_OK(queue_create(&c->study, groups, c->count, c->list, c->cost, &c->queue));
+  CHECK_OK(queue_create(&c->study, groups, c->count, c->list, c->size, &c->queue));
 }
 
 static void free_case(Case *c) {
@@ -47,7 +47,7 @@ static void free_case(Case *c) {
   queue_destroy(c->queue);
   study_destroy(&c->study);
   free(c->list);
-  free(c->cost);
+  free(c->size);
 }
 
 /* Takes tasks until `most` are taken or none is left: taken[i] counts how often task i was taken. */
@@ -109,12 +109,12 @@ static void test_share_of_the_work(void) {
   make_case(parallel_size(), &c);
   int mine = -1;
   for (int task; (task = queue_take(c.queue)) >= 0; mine = task)
-    queue_finish(c.queue, task, false, 2 * c.cost[task]);
+    queue_finish(c.queue, task, false, 2 * c.size[task]);
   queue_look(c.queue);
   parallel_barrier(); /* a look during the report of another rank may see half of it */
   queue_look(c.queue);
   CHECK_NEAR(queue_share(c.queue), 1, 1e-9); /* counters have 1e12 steps */
-  if (mine >= 0) CHECK_NEAR(queue_expect(c.queue, mine), 2 * c.cost[mine], 1e-3 * c.cost[mine]);
+  if (mine >= 0) CHECK_NEAR(queue_expect(c.queue, mine), 2 * c.size[mine], 1e-3 * c.size[mine]);
   free_case(&c);
 }
 
@@ -141,7 +141,7 @@ static void test_slow_policy_comes_forward(void) {
   for (int i = 0; i < LINES * EACH; i++) {
     const int worker = free_at[1] < free_at[0];
     const int before = running[worker];
-    if (before >= 0) lines[before].cost += model[before], lines[before].seconds += truth[before];
+    if (before >= 0) lines[before].size += model[before], lines[before].seconds += truth[before];
     const int line = worklist_choose(LINES, lines, worker);
     CU_ASSERT_FATAL(line >= 0);
     order[i] = running[worker] = line;
@@ -158,19 +158,19 @@ static void test_slow_policy_comes_forward(void) {
 
 static void test_batches(void) {
   /* 0.1 s per unit of the first policy, so 0.2 s per task; with the other two, 300 s of work remain */
-  const WorkLine lines[] = {{.left = 1000, .begun = true, .next = 2, .cost = 10, .seconds = 1},
-                            {.left = 50, .begun = true, .next = 1, .cost = 2, .seconds = 4},
-                            {.left = 0, .begun = true, .next = 1, .cost = 1, .seconds = 9}};
+  const WorkLine lines[] = {{.left = 1000, .begun = true, .next = 2, .size = 10, .seconds = 1},
+                            {.left = 50, .begun = true, .next = 1, .size = 2, .seconds = 4},
+                            {.left = 0, .begun = true, .next = 1, .size = 1, .seconds = 9}};
   CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 10), 5); /* a second */
   CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 300), 2); /* half of the remaining second for each */
   CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 1500), 1);
   CU_ASSERT_EQUAL(worklist_batch(3, lines, 1, 10), 1); /* 2 s per task */
   WorkLine unknown = {.left = 1000, .begun = true, .next = 1e-6};
   CU_ASSERT_EQUAL(worklist_batch(1, &unknown, 0, 1), 1);
-  unknown.cost = 1, unknown.seconds = 1e-3, unknown.left = 2;
+  unknown.size = 1, unknown.seconds = 1e-3, unknown.left = 2;
   CU_ASSERT_TRUE(worklist_batch(1, &unknown, 0, 1e-9) <= 2);
   /* Finished in less than a microsecond, the unit of the counters. */
-  const WorkLine instant = {.left = 100, .begun = true, .next = 1, .cost = 3};
+  const WorkLine instant = {.left = 100, .begun = true, .next = 1, .size = 3};
   CU_ASSERT_EQUAL(worklist_batch(1, &instant, 0, 10), 5);
 }
 

@@ -133,12 +133,11 @@ static void refuse(const char *policy, const char *part) {
   PolicyMethod method;
   Problem problem;
   Belief belief;
-  SamplerWork work;
   ASSERT(policy_find(chosen->name, &method));
   CHECK_OK(study_problem_create(study->settings[0], &problem));
   Status status = policy_check(&method, chosen->options, &problem);
   if (status == STATUS_OK) status = study_belief_create(study->settings[0], chosen, &problem, 0, &belief);
-  if (status == STATUS_OK) status = study_belief_check(&belief, method.sampler, &problem, &work);
+  if (status == STATUS_OK) status = study_belief_check(&belief, method.sampler, &problem);
   CHECK_FAILS(status, STATUS_INPUT, part);
   problem_destroy(&problem);
   config_study_free(study);

@@ -132,12 +132,62 @@ static void test_beliefs(void) {
   study_destroy(&study);
 }
 
+/* ---- sizes of tasks */
+
+/* Returns the size of the first task of a study with this policy, in a world of its own. */
+static double first_size(const char *kind, const char *policy, const char *keys) {
+  char text[512];
+  snprintf(text, sizeof text, "{name: t, runs: 8, block: 8, study: %s, policies: [%s], %s}", kind, policy,
+           keys);
+  Study study = make_study(text);
+  const Task task = study_task(&study, 0);
+  const double size = study_task_size(&study, &task);
+  study_destroy(&study);
+  return size;
+}
+
+/* Checks that a task is larger if a number of its setting is larger that its draws depend on, and only then;
+ * in proportion where the table says so. */
+static void test_sizes(void) {
+  static const struct {
+    const char *kind, *policy, *keys, *more;
+    double least, most; /* of the ratio */
+  } cases[] = {
+      {"bandit", "ts", "problem: {rounds: 50}", "problem: {rounds: 100}", 2, 2},
+      {"bandit", "linucb", "problem: {rounds: 50}", "problem: {rounds: 100}", 2, 2},
+      {"bandit", "ts", "problem: {arms: 10}", "problem: {arms: 100}", 1.1, 10},
+      {"bandit", "ts", "problem: {theta: gaussian, dimension: 2, arms: 1}",
+       "problem: {theta: gaussian, dimension: 20, arms: 1}", 10, 100},
+      {"bandit", "ts", "problem: {rounds: 50}, likelihood: logistic",
+       "problem: {rounds: 100}, likelihood: logistic", 2.1, 4},
+      {"bandit", "ts", "prior: {stages: 10}", "prior: {stages: 100}", 1, 1},
+      {"bandit", "diffts", "prior: {stages: 10}", "prior: {stages: 100}", 5, 10},
+      {"bandit", "diffts", "prior: {hidden: [20]}", "prior: {hidden: [200]}", 5, 10},
+      {"bandit", "mixts", "prior: {components: 2}", "prior: {components: 20}", 1.1, 10},
+      {"bandit", "ts", "prior: {components: 2}", "prior: {components: 20}", 1, 1},
+      {"bandit", "{name: lmc, model: network, hidden: [4]}", "problem: {theta: gaussian, dimension: 2}",
+       "problem: {theta: gaussian, dimension: 20}", 1.1, 10},
+      {"posterior", "ts", "draws: 10", "draws: 20", 2, 2},
+      {"posterior", "ts", "problem: {sample_sizes: [1, 2]}", "problem: {sample_sizes: [1, 2, 3, 4]}", 2, 2},
+      {"convergence", "vits1", "max_steps: 100", "max_steps: 300", 3, 3},
+      {"stream", "ts", "stream: {tasks: 10}", "stream: {tasks: 40}", 4, 4},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const double ratio = first_size(cases[i].kind, cases[i].policy, cases[i].more) /
+                         first_size(cases[i].kind, cases[i].policy, cases[i].keys);
+    if (!(ratio >= cases[i].least && ratio <= cases[i].most))
+      printf("\n    %s, %s: %g times\n", cases[i].policy, cases[i].more, ratio);
+    CU_ASSERT_TRUE(ratio >= cases[i].least && ratio <= cases[i].most);
+  }
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"tasks cover every run once, within replicates", test_tasks_cover_runs},
                          {"mean, standard error, paired difference, replicates", test_statistics},
                          {"quantiles over runs", test_quantiles},
                          {"more replicates than runs are refused", test_too_many_replicates},
                          {"fitted priors are shared when they are the same", test_beliefs},
+                         {"tasks are as large as their draws", test_sizes},
                          CU_TEST_INFO_NULL};
   return harness_run("study", tests);
 }

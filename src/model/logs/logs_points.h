@@ -51,7 +51,3 @@ void logs_points_weigh(LogsPoints *self, const HistoryView *view, RootLanes prio
 /* Replaces z[d, N] of one lane by the point that a uniform number falls on; does nothing if too few have
  * weight. */
 void logs_points_pick(const LogsPoints *self, int lane, double uniform, double *z);
-/* Returns the operations of both for a task with this many rows (SamplerOps.cost). */
-static inline double logs_points_cost(int d, double rows) {
-  return POINTS * (40.0 + 60 * d + rows * (50 + 10 * d));
-}

@@ -187,13 +187,6 @@ Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, doub
   return em_resume(data, &one, rng, mixture, likelihood);
 }
 
-double em_cost(const EmPlan *plan, double components, double items, double item) {
-  const double used = 0.6; /* share of the allowed iterations until EM converges */
-  const double trials = plan->starts * plan->trial_iterations * fmin(items, plan->trial_items),
-               finals = fmin(plan->finalists, plan->starts) * used * plan->most_iterations * items;
-  return components * item * (trials + finals);
-}
-
 /* ---- samples as items */
 
 /* Limits of a chunk: in many dimensions it has fewer samples, for the sake of their features. */
@@ -344,9 +337,4 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
     for (int k = 0; k < items; k++) to[k] = from[(first + k) % n];
   }
   return STATUS_OK;
-}
-
-double em_samples_cost(int d, double components) {
-  const double features = (double)em_features(d);
-  return 26 + 1.7 * features + (80 + 5 * features) / components;
 }

@@ -65,9 +65,6 @@ Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, M
 /* Runs one iteration with all items. *likelihood is their mean log likelihood before it; `rng` chooses where
  * a component that has become empty restarts. */
 Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
-/* Returns the operations of em_fit (SamplerOps.cost) if an E-step takes `item` of them per item and
- * component. */
-double em_cost(const EmPlan *plan, double components, double items, double item);
 /* Returns whether EM has converged: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);
 
@@ -92,7 +89,3 @@ typedef struct {
  * them can have at most `components` components. */
 Status em_samples_create(Arena *memory, int d, int n, const double *z, int first, int items, int components,
                          EmSamples *out);
-
-/* Returns the operations of an E-step per sample and component; those per sample are divided among the
- * components. */
-double em_samples_cost(int d, double components);

@@ -22,16 +22,6 @@ static EmPlan em_plan_given(int starts, bool roughly) {
                   .tolerance = roughly ? 1e-6 : 1e-8};
 }
 
-double mixture_fit_cost(int d, double n, int components, int starts) {
-  const EmPlan plan = em_plan_given(starts, false);
-  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
-}
-
-double mixture_fit_roughly_cost(int d, double n, int components, int starts) {
-  const EmPlan plan = em_plan_given(starts, true);
-  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
-}
-
 /* Makes a mixture of equal components of z, which has no coordinates if none of theta varies; `z` gets one
  * that frames ignore. */
 static Status mixture_fit_nothing(Arena *memory, int components, Mixture *out) {
@@ -275,22 +265,4 @@ Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int st
     memcpy(held_out, density, (size_t)held * sizeof *density);
   }
   return STATUS_OK;
-}
-
-double mixture_try_cost(int d, double n, int components, int starts) {
-  enum { ITERATIONS = 60 }; /* of each fit, until it converges */
-  const double later = 2; /* values of shared_items after the first, whose fits continue from it */
-  const EmPlan plan = em_plan_candidate(components, starts);
-  const double trials = plan.starts * plan.trial_iterations * fmin(n, plan.trial_items),
-               fits =
-                   (fmin(plan.finalists, plan.starts) + later) * fmin(ITERATIONS, plan.most_iterations) * n;
-  const int folds = mixture_held_out((int)n) / mixture_fold((int)n);
-  return folds * components * em_samples_cost(d, components) * (trials + fits);
-}
-
-double mixture_try_more_cost(int d, double n, int starts) {
-  double sum = 0;
-  for (int components = mixture_candidate(d, 0); mixture_may_grow(d, (int)n, 2 * components); components *= 2)
-    sum += mixture_try_cost(d, n, 2 * components, starts);
-  return sum;
 }

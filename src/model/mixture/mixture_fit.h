@@ -41,14 +41,6 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
 Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int starts, RngKey key,
                         uint32_t run, Mixture *out, double *held_out, double *shared, int *most);
 
-/* Returns the operations of each fit (SamplerOps.cost), in d dimensions, to n samples. */
-double mixture_fit_cost(int d, double n, int components, int starts);
-double mixture_fit_roughly_cost(int d, double n, int components, int starts);
-double mixture_try_cost(int d, double n, int components, int starts);
-/* Returns the operations of mixture_try_more beyond mixture_try_cost of the largest candidate, if every
- * doubling is better. */
-double mixture_try_more_cost(int d, double n, int starts);
-
 /* How the number of components of a fitted mixture was chosen: the candidates and the mean log density of
  * samples that they were not fitted to. */
 enum { MIXTURE_MOST_CANDIDATES = 16 };

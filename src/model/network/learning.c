@@ -40,7 +40,3 @@ void learning_adam(size_t n, float rate, const float *restrict gradient, float *
     parameters[i] -= rate * first[i] / (sqrtf(second[i]) + ADAM_EPSILON);
   }
 }
-
-double learning_cost(double steps, double batch, double parameters) {
-  return 1.5 * steps * batch * parameters;
-}

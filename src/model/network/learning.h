@@ -19,7 +19,3 @@ float learning_rate(double peak, int step, int steps);
  * the moments, zero at the start; `rate` comes from learning_rate. */
 void learning_adam(size_t n, float rate, const float *gradient, float *first, float *second,
                    float *parameters);
-
-/* Returns the operations (SamplerOps.cost) of this many steps: forward and backward, at the speed of wide
- * batches. */
-double learning_cost(double steps, double batch, double parameters);

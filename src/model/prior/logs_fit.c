@@ -198,20 +198,6 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   return mixture_transform(out, frame.shift, frame.scale);
 }
 
-/* Returns the cost. For each task and component, expectation propagation starts at the mode and sweeps over
- * the rows; some tasks need points. */
-double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
-  const double frame = 600, rounds = 10, sweeps = 12, points = 0.3, square = (double)d * d;
-  const double item = 100 + 20 * square + 5 * d * square,
-               evidence =
-                   rows > 0 ? sweeps * rows * (40 + 8 * d + square) + points * logs_points_cost(d, rows) : 0;
-  const EmPlan plan = logs_plan(components, starts, choosing);
-  const double folds = choosing ? (double)mixture_held_out((int)tasks) / mixture_fold((int)tasks) : 1;
-  const double each = em_cost(&plan, components, tasks, item) +
-                      (choosing ? CHOOSING_ROUNDS : rounds) * components * tasks * evidence;
-  return tasks * (frame * item + 2 * rounds * evidence) + (components > 1 ? folds * each : 0);
-}
-
 /* ---- draws, and whole fits */
 
 const PriorOps *logs_family(const PriorOps *family) {

@@ -31,10 +31,6 @@ bool logs_candidate_fits(int d, int tasks, int components);
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out);
 
-/* Returns the operations of logs_fit (SamplerOps.cost) for tasks with this many rows each, 0 if none are
- * kept. */
-double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing);
-
 /* Returns the plan of EM, for `choosing` the number of components or for a given number. */
 EmPlan logs_plan(int components, int starts, bool choosing);
 

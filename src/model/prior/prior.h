@@ -83,11 +83,6 @@ typedef struct {
   /* REQUIRED of a family. Print everything in `fit` that the fitted prior depends on: fits that print the
    * same text are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
-  /* OPTIONAL. Cost of all parts together, fitted to this many samples, or to this many tasks with this many
-   * rows each (0 if none are kept): operations as in SamplerOps.cost, within a factor of 3. NULL:
-   * negligible. */
-  double (*cost)(const PriorFit *fit, int d, double samples);
-  double (*logs_cost)(const PriorFit *fit, int d, double tasks, double rows);
   /* OPTIONAL. Number of Gaussians in the mixture that the prior will be, in closed form; with it samplers can
    * refuse a prior before the fit. */
   int (*components)(const PriorFit *fit);

@@ -11,7 +11,6 @@
 #include "model/prior/families.h"
 #include "model/prior/prior.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -175,14 +174,6 @@ static size_t prior_denoiser_network_size(const PriorFit *fit, int d) {
 static size_t prior_denoiser_part_size(const PriorFit *fit, int d) {
   return mixture_packed_size(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS +
          prior_denoiser_network_size(fit, d);
-}
-
-static double prior_denoiser_cost(const PriorFit *fit, int d, double samples) {
-  const int n = samples > INT_MAX ? INT_MAX : (int)samples;
-  double mixtures = 0;
-  for (int i = 0, components; (components = prior_denoiser_candidate(d, n, i)) > 0; i++)
-    mixtures += mixture_try_cost(d, samples, components, fit->starts);
-  return learning_cost(fit->steps, fit->batch, (double)prior_denoiser_network_size(fit, d)) + mixtures;
 }
 
 /* Replaces mixture and network by the larger mixture alone if its error is less, on the same held-out
@@ -366,7 +357,6 @@ const PriorOps prior_denoiser = {
     .network_size = prior_denoiser_network_size,
     .fit_part = prior_denoiser_fit_part,
     .assemble = prior_denoiser_assemble,
-    .cost = prior_denoiser_cost,
     .describe_fit = prior_denoiser_describe_fit,
     .settle = prior_denoiser_settle,
     .report = prior_denoiser_report,

@@ -231,12 +231,6 @@ static Status prior_diffusion_fit_part(const PriorFit *fit, const FitSource *sou
   return training_group(&setup, part, out);
 }
 
-static double prior_diffusion_cost(const PriorFit *fit, int d, double samples) {
-  const int components = prior_diffusion_companion_components((int)samples);
-  return training_cost(fit, d) +
-         (d > COMPANION_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components, COMPANION_STARTS));
-}
-
 /* Checks that losses, shift and scale, fitted or read, are finite and that scale is above 0. */
 static Status prior_diffusion_check_vectors(const Diffusion *self, const char *name) {
   const Chain *chain = &self->chain;
@@ -355,7 +349,6 @@ const PriorOps prior_diffusion = {
     .network_size = prior_diffusion_network_size,
     .fit_part = prior_diffusion_fit_part,
     .assemble = prior_diffusion_assemble,
-    .cost = prior_diffusion_cost,
     .describe_fit = prior_diffusion_describe_fit,
     .settle = training_settle,
     .report = prior_diffusion_report,

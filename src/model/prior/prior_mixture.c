@@ -376,22 +376,6 @@ static void prior_mixture_describe_fit(const PriorFit *fit, FILE *out) {
     fprintf(out, "components auto, of shared variances, starts %d", fit->starts);
 }
 
-static double prior_mixture_cost(const PriorFit *fit, int d, double samples) {
-  double sum = mixture_try_more_cost(d, samples, fit->starts);
-  if (fit->components > 0) return mixture_fit_cost(d, samples, fit->components, fit->starts);
-  for (int part = 0, c; (c = mixture_candidate(d, part)) > 0; part++)
-    if (mixture_candidate_fits(d, (int)samples, c)) sum += mixture_try_cost(d, samples, c, fit->starts);
-  return sum;
-}
-
-static double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
-  double sum = 0;
-  if (fit->components > 0) return logs_fit_cost(d, tasks, rows, fit->components, fit->starts, false);
-  for (int part = 0, c; (c = mixture_candidate(d, part)) > 0; part++)
-    if (logs_candidate_fits(d, (int)tasks, c)) sum += logs_fit_cost(d, tasks, rows, c, fit->starts, true);
-  return sum;
-}
-
 /* Makes a mixture of one component, whatever the keys of a mixture say. */
 static void prior_gaussian_settle(PriorFit *fit, int d) {
   (void)d;
@@ -404,7 +388,7 @@ static void prior_gaussian_settle(PriorFit *fit, int d) {
   .save = prior_closed_save, .load = prior_closed_load, .log_density = prior_closed_log_density,             \
   .score = prior_closed_score, .parts = prior_mixture_parts, .part_size = prior_mixture_part_size,           \
   .fit_part = prior_mixture_fit_part, .assemble = prior_mixture_assemble,                                    \
-  .logs_cost = prior_mixture_logs_cost, .components = prior_mixture_components
+  .components = prior_mixture_components
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
@@ -418,7 +402,6 @@ const PriorOps prior_mixture = {
     .summary =
         "Gaussians fitted by expectation maximisation, of a given number or the one that predicts best",
     .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
-    .cost = prior_mixture_cost,
     .describe_fit = prior_mixture_describe_fit,
     .report = prior_mixture_report,
     .doubt = prior_mixture_doubt,

@@ -243,17 +243,3 @@ Status prior_online_learn(Online *self) {
   mixture_copy_parameters(&best, &self->now);
   return mixture_prepare(&self->now);
 }
-
-double prior_online_components(int d, double tasks, int most) {
-  return fmax(1, fmin(most, tasks / (EACH * (d + 1))));
-}
-
-double prior_online_cost(int d, double tasks, double rows, int most, double every) {
-  const double newton = 5, square = (double)d * d, trials = fmin(tasks, TRIAL_TASKS);
-  const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square) +
-                      (rows > 0 ? logs_points_cost(d, rows) : 0);
-  const double components = prior_online_components(d, tasks, most), kinds = 2;
-  const double starts = em_cost(&PLAN, kinds * 2 * components, trials, item),
-               due = fmin((GROWTH - 1) * fmax(tasks, 1), prior_online_refit_interval(tasks));
-  return components * item * STEPS * tasks / every + starts / fmax(due, every);
-}

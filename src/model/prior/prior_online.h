@@ -45,9 +45,3 @@ Status prior_online_create(Arena *memory, const Mixture *start, int most, const 
 /* Learns from self->logs; does nothing with fewer than ONLINE_LEAST tasks. */
 enum { ONLINE_LEAST = 4 };
 Status prior_online_learn(Online *self);
-
-/* Returns how many learned components there can be after this many tasks. */
-double prior_online_components(int d, double tasks, int most);
-/* Returns the operations per task (SamplerOps.cost), after this many tasks of `rows` rows each (0 if none are
- * kept), if the prior learns once in `every` tasks. */
-double prior_online_cost(int d, double tasks, double rows, int most, double every);

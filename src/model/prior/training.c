@@ -227,14 +227,3 @@ void training_settle(PriorFit *fit, int d) {
   if (fit->batch == 0) fit->batch = 128;
   if (fit->learning_rate == 0) fit->learning_rate = fmin(0.02, 1.5 / widest);
 }
-
-double training_cost(const PriorFit *fit, int d) {
-  SCRATCH_ARENA(scratch);
-  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden, d);
-  Schedule schedule;
-  double steps = 0;
-  if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
-  for (int t = 1; t <= schedule.stages; t++)
-    steps += training_stage_steps(fit, &schedule, t, training_stage_share(&schedule, t));
-  return learning_cost(steps, fit->batch, (double)network_parameters(&shape));
-}

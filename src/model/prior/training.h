@@ -53,9 +53,6 @@ Status training_group(TrainingSetup *setup, int group, double *out);
  * rate. */
 void training_settle(PriorFit *fit, int d);
 
-/* Returns the cost (PriorOps.cost) of all stages. */
-double training_cost(const PriorFit *fit, int d);
-
 /* Starts parameters[network_parameters] of a noise predictor at a stage of this alpha_bar, for samples with
  * mean[d] and deviation[d]. Hidden weights and biases are N(0, 2 / inputs), a bias being the weight of an
  * input of 1: with biases of 0 every kink of the first layer would begin at the origin. A hidden layer

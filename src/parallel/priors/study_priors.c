@@ -183,8 +183,7 @@ static int study_priors_fewest_parts_first(const void *a, const void *b) {
   return first != second ? first - second : study_priors_compare_needs(a, b);
 }
 
-Status study_priors_fit(const Study *study, const char *directory, ProgressMode mode, double share,
-                        bool (*stop)(void)) {
+Status study_priors_fit(const Study *study, const char *directory, ProgressMode mode, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   Need *needs = NULL, *absent;
   int count, left;
@@ -198,7 +197,6 @@ Status study_priors_fit(const Study *study, const char *directory, ProgressMode 
   study_priors_sort_needs(&left, absent);
   TRY(study_priors_drop_present(directory, &left, absent)); /* bases may be there already */
   Progress progress = progress_begin(mode, "learning priors");
-  progress.share = share;
   for (int first = 0, end = 0, parts = 0; first < left; first = end, parts = 0) {
     /* A wave has enough priors to keep every rank busy until its end, and few enough that a stop loses
      * little. Bases end before the priors that need them begin. */

@@ -7,7 +7,5 @@
 
 /* Fits every distinct prior that the study's tasks need and that DIR/priors lacks, and reports on stderr
  * which priors, including the user's own files, fail their own check. `stop` is called between parts and may
- * end the work (STATUS_STOPPED; priors that are finished stay). `share` is the share of this work in that of
- * the whole job. Collective. */
-Status study_priors_fit(const Study *study, const char *directory, ProgressMode mode, double share,
-                        bool (*stop)(void));
+ * end the work (STATUS_STOPPED; priors that are finished stay). Collective. */
+Status study_priors_fit(const Study *study, const char *directory, ProgressMode mode, bool (*stop)(void));

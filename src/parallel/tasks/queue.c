@@ -7,31 +7,31 @@
 #include <string.h>
 
 /* The counters of a host: three for the whole queue, used on host 0 only, then three for each line, about its
- * group's share of the tasks. COST of finished tasks is in units in which the whole line costs COST_UNITS. */
+ * group's share of the tasks. SIZE of finished tasks is in units of which the whole line has SIZE_UNITS. */
 enum { STOP, DONE, FAILED, OF_LINES };
-enum { TAKEN, COST, MICROSECONDS, OF_LINE };
-static const double COST_UNITS = 1e12;
+enum { TAKEN, SIZE, MICROSECONDS, OF_LINE };
+static const double SIZE_UNITS = 1e12;
 
 static const double ASK_AGAIN = 1; /* seconds after which a rank asks for what only others change ... */
 static const double ASK_ALONG = 0.5; /* ... and for the whole when it makes a trip anyway */
 
 typedef struct {
-  int count, *task; /* longest first */
-  double cost; /* sum over tasks */
-  double slowest; /* seconds per unit of cost, the most of any task that this rank has finished */
+  int count, *task; /* largest first */
+  double size; /* sum over tasks */
+  double slowest; /* seconds per unit of size, the most of any task that this rank has finished */
 } Line;
 
 struct Queue {
   Arena memory; /* of the arrays */
   const Study *study;
-  const double *cost; /* [task_count], not owned */
+  const double *size; /* [task_count], not owned */
   int lines, groups, counters; /* counters of a host */
   double group_ranks; /* ranks per group */
   int home,
       visited; /* this rank's group; number of groups after it to the one that the rank now takes from */
   Line *line; /* [lines], one for each policy */
   WorkLine *known; /* [lines] of the group's share, as of the last trip */
-  WorkLine *all; /* [lines], scratch: cost and seconds of all groups */
+  WorkLine *all; /* [lines], scratch: size and seconds of all groups */
   int64_t *change, *now; /* [counters]: not reported yet; as of the last trip */
   CounterStop *stops; /* [counters + 2 * lines * groups], scratch: a trip */
   double seen_whole, seen_lines; /* seconds; when a trip last asked for all of these counters */
@@ -43,10 +43,10 @@ static int64_t *queue_line_counters(int64_t *counters, int line) {
   return counters + OF_LINES + line * OF_LINE;
 }
 
-static int queue_longest_first(const void *a, const void *b, void *context) {
-  const double *cost = ((const Queue *)context)->cost;
+static int queue_largest_first(const void *a, const void *b, void *context) {
+  const double *size = ((const Queue *)context)->size;
   const int first = *(const int *)a, second = *(const int *)b;
-  if (cost[first] != cost[second]) return cost[first] < cost[second] ? 1 : -1;
+  if (size[first] != size[second]) return size[first] < size[second] ? 1 : -1;
   return first - second;
 }
 
@@ -58,10 +58,10 @@ static Status queue_fill_lines(Queue *queue, int count, const int *list) {
   ALLOCATE(&queue->memory, queue->stops, queue->counters + 2 * queue->lines * queue->groups);
   ALLOCATE(&scratch, ranked, count);
   for (int i = 0; i < count; i++) {
-    ASSERT(queue->cost[list[i]] > 0);
+    ASSERT(queue->size[list[i]] > 0);
     ranked[i] = list[i];
   }
-  qsort_r(ranked, (size_t)count, sizeof *ranked, queue_longest_first, queue);
+  qsort_r(ranked, (size_t)count, sizeof *ranked, queue_largest_first, queue);
   for (int l = 0; l < queue->lines; l++) {
     Line *line = &queue->line[l];
     for (int i = 0; i < count; i++) line->count += study_task(queue->study, ranked[i]).policy == l;
@@ -70,7 +70,7 @@ static Status queue_fill_lines(Queue *queue, int count, const int *list) {
     for (int i = 0; i < count; i++) {
       if (study_task(queue->study, ranked[i]).policy != l) continue;
       line->task[line->count++] = ranked[i];
-      line->cost += queue->cost[ranked[i]];
+      line->size += queue->size[ranked[i]];
     }
   }
   return STATUS_OK;
@@ -92,8 +92,8 @@ static void queue_update_known(Queue *queue) {
     queue->known[l] =
         (WorkLine){.left = left > 0 ? (int)left : 0,
                    .begun = now[TAKEN] > 0,
-                   .next = left > 0 ? queue->cost[*queue_task_of_ticket(queue, l, now[TAKEN])] : 0,
-                   .cost = (double)now[COST] / COST_UNITS * line->cost,
+                   .next = left > 0 ? queue->size[*queue_task_of_ticket(queue, l, now[TAKEN])] : 0,
+                   .size = (double)now[SIZE] / SIZE_UNITS * line->size,
                    .seconds = 1e-6 * (double)now[MICROSECONDS]};
   }
 }
@@ -118,14 +118,14 @@ static void queue_exchange_counters(Queue *queue, bool whole, bool lines) {
   queue_update_known(queue);
 }
 
-Status queue_create(const Study *study, int groups, int count, const int *list, const double *cost,
+Status queue_create(const Study *study, int groups, int count, const int *list, const double *size,
                     Queue **out) {
   Queue *queue = NULL;
   const Status status = memory_new((void **)&queue, 1, sizeof *queue);
   *out = queue;
   TRY(parallel_agree(status));
   *queue = (Queue){.study = study,
-                   .cost = cost,
+                   .size = size,
                    .lines = study->file->policy_count,
                    .groups = groups,
                    .group_ranks = (double)parallel_size() / groups,
@@ -181,7 +181,7 @@ int queue_take(Queue *queue) {
 double queue_expect(const Queue *queue, int task) {
   const int l = study_task(queue->study, task).policy;
   const double mean = worklist_speed(queue->lines, queue->known, l);
-  return queue->cost[task] * fmax(mean, queue->line[l].slowest);
+  return queue->size[task] * fmax(mean, queue->line[l].slowest);
 }
 
 void queue_finish(Queue *queue, int task, bool failed, double seconds) {
@@ -189,9 +189,9 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
   Line *line = &queue->line[l];
   queue->change[failed ? FAILED : DONE]++;
   if (failed) return;
-  queue_line_counters(queue->change, l)[COST] += (int64_t)(COST_UNITS * (queue->cost[task] / line->cost));
+  queue_line_counters(queue->change, l)[SIZE] += (int64_t)(SIZE_UNITS * (queue->size[task] / line->size));
   queue_line_counters(queue->change, l)[MICROSECONDS] += (int64_t)(1e6 * seconds);
-  line->slowest = fmax(line->slowest, seconds / queue->cost[task]);
+  line->slowest = fmax(line->slowest, seconds / queue->size[task]);
 }
 
 void queue_stop(Queue *queue) { queue->change[STOP]++; }
@@ -215,20 +215,20 @@ double queue_share(Queue *queue) {
   int count = 0;
   for (int g = 0; g < queue->groups; g++)
     for (int l = 0; l < queue->lines; l++)
-      for (int i = COST; i <= MICROSECONDS; i++)
+      for (int i = SIZE; i <= MICROSECONDS; i++)
         queue->stops[count++] = (CounterStop){g, OF_LINES + l * OF_LINE + i, 0, 0};
   parallel_counter_exchange(queue->shared, count, queue->stops);
   memset(queue->all, 0, (size_t)queue->lines * sizeof *queue->all);
   for (int k = 0; k < count; k += 2) {
     const int l = k / 2 % queue->lines;
-    queue->all[l].cost += (double)queue->stops[k].now / COST_UNITS * queue->line[l].cost;
+    queue->all[l].size += (double)queue->stops[k].now / SIZE_UNITS * queue->line[l].size;
     queue->all[l].seconds += 1e-6 * (double)queue->stops[k + 1].now;
   }
   double work = 0, finished = 0;
   for (int l = 0; l < queue->lines; l++) {
     const double speed = worklist_speed(queue->lines, queue->all, l);
-    work += speed * queue->line[l].cost;
-    finished += speed * queue->all[l].cost;
+    work += speed * queue->line[l].size;
+    finished += speed * queue->all[l].size;
   }
   return work > 0 ? finished / work : 0;
 }

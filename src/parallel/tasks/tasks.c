@@ -44,7 +44,7 @@ typedef struct {
   Finished *finished; /* as of the beginning, or the end of the last wave */
   Progress progress;
   signed char *state; /* [task_count], RunStatus; for the wave's tasks, what this rank knows */
-  double *cost; /* [task_count] */
+  double *size; /* [task_count] */
   int *list; /* [task_count], of which `count` are used: tasks of the wave that are to be run */
   int count;
   TasksOutcome *outcome; /* of earlier waves and large settings */
@@ -303,7 +303,7 @@ static Status tasks_run_waves(Runner *runner, Adaptive *adaptive) {
   for (bool open = true; open;) {
     tasks_list_wave(runner, adaptive);
     TRY(queue_create(runner->study, worklist_groups(parallel_size()), runner->count, runner->list,
-                     runner->cost, &runner->queue));
+                     runner->size, &runner->queue));
     runner->progress = progress_begin(runner->options->progress, "running tasks");
     Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
     queue_look(runner->queue);
@@ -330,12 +330,10 @@ static Status tasks_run_waves(Runner *runner, Adaptive *adaptive) {
 
 static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
-  double a_run = 0; /* cost, the same in all blocks of a cell */
-  ALLOCATE_ARRAYS(memory, study->task_count, runner->state, runner->list, runner->cost);
+  ALLOCATE_ARRAYS(memory, study->task_count, runner->state, runner->list, runner->size);
   for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
-    if (i % study->runs.blocks == 0) a_run = study->ops->cost(study, &task) / task.runs;
-    runner->cost[i] = a_run * task.runs;
+    runner->size[i] = study_task_size(study, &task);
     /* Failed tasks are tried again. */
     runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
   }

@@ -20,9 +20,9 @@ int worklist_visits(int groups) { return groups < MOST_VISITS ? groups : MOST_VI
 int worklist_part(int count, int group, int groups) { return (count - group + groups - 1) / groups; }
 
 double worklist_speed(int count, const WorkLine *lines, int line) {
-  double cost = lines[line].cost, seconds = lines[line].seconds;
-  for (int i = 0; i < count && lines[line].cost == 0; i++) cost += lines[i].cost, seconds += lines[i].seconds;
-  return cost > 0 ? seconds / cost : 0;
+  double size = lines[line].size, seconds = lines[line].seconds;
+  for (int i = 0; i < count && lines[line].size == 0; i++) size += lines[i].size, seconds += lines[i].seconds;
+  return size > 0 ? seconds / size : 0;
 }
 
 int worklist_choose(int count, const WorkLine *lines, int rank) {
@@ -42,7 +42,7 @@ int worklist_choose(int count, const WorkLine *lines, int rank) {
 }
 
 int worklist_batch(int count, const WorkLine *lines, int line, double ranks) {
-  if (lines[line].cost == 0) return 1;
+  if (lines[line].size == 0) return 1;
   double remaining = 0; /* seconds, an upper bound: no task of a line is longer than its next */
   for (int i = 0; i < count; i++)
     if (lines[i].left > 0) remaining += worklist_speed(count, lines, i) * lines[i].next * lines[i].left;

@@ -1,6 +1,6 @@
 /* Which tasks come next: those expected to take longest, so that short ones are left to fill the end. The
- * expectation comes from the study's cost model, corrected for each policy by the time its finished tasks
- * took: the model knows how cost grows with the setting, but not how fast each sampler is.
+ * expectation is the size of a task (study_task_size) times the seconds per size of its policy's finished
+ * tasks: the size tells how the time grows with the setting, but not how fast each sampler is.
  *
  * So that any number of ranks can share counters, every group of ranks has its own counters for its share of
  * the tasks, and short tasks are taken several at a time. */
@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-/* The tasks of one policy in the share of a group, longest first by the model. */
+/* The tasks of one policy in the share of a group, largest first. */
 typedef struct {
   int left; /* tasks that nobody has taken */
   bool begun; /* one was taken */
-  double next; /* cost of the first task left */
-  double cost, seconds; /* sums over finished tasks */
+  double next; /* size of the first task left */
+  double size, seconds; /* sums over finished tasks */
 } WorkLine;
 
 /* Returns the number of groups for this number of ranks, about 1 000 ranks in each. */
@@ -27,11 +27,11 @@ int worklist_visits(int groups);
 /* Counts the tasks of a line of `count` that are in the share of a group: group, group + groups, ... */
 int worklist_part(int count, int group, int groups);
 
-/* Returns the seconds per unit of cost of a line: measured on the line or, before its first task is finished,
+/* Returns the seconds per unit of size of a line: measured on the line or, before its first task is finished,
  * on all lines together; 0 when nothing is finished. */
 double worklist_speed(int count, const WorkLine *lines, int line);
 
-/* Returns the line to take from, -1 when nothing is left. While nothing is finished the model alone decides.
+/* Returns the line to take from, -1 when nothing is left. While nothing is finished sizes alone decide.
  * Each policy is started once before any line is preferred for its length, so that its speed is known early;
  * `rank` spreads these first choices. */
 int worklist_choose(int count, const WorkLine *lines, int rank);

@@ -18,7 +18,6 @@
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "model/history/history_passes.h"
-#include "sampler/cost.h"
 #include "sampler/sampler.h"
 
 #include <float.h>
@@ -123,15 +122,6 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost. A stage evaluates the noise predictor, a product with its Jacobian, and the gradient of
- * the likelihood. */
-static double dps_cost(const SamplerWork *work) {
-  const double lanes = cost_drawn_lanes(work), d = work->d;
-  const double stage = 3 * cost_noise(work, lanes) + cost_share(lanes) * (150 + 55 * d + 1.5 * d * d) +
-                       cost_rows(work, lanes, false);
-  return work->drawn * work->draws * work->stages * stage;
-}
-
 static const ConfigKey KEYS[] = {{WORD("gradient", "through_network",
                                        "through_network: with respect to S_t (Algorithm 4); at_estimate: "
                                        "score of the likelihood at S_0_hat (published code)"),
@@ -148,5 +138,4 @@ const SamplerOps sampler_dps = {
     .keys = KEYS,
     .create = dps_create,
     .sample = dps_sample,
-    .cost = dps_cost,
 };

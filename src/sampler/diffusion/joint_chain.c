@@ -5,7 +5,6 @@
 #include "core/linalg/linalg_real.h"
 #include "core/real.h"
 #include "model/history/history_passes.h"
-#include "sampler/cost.h"
 
 #include <limits.h>
 
@@ -294,10 +293,4 @@ void joint_chain_draw(JointChain *self, int t, const double *z, double *log_rati
   }
   if (log_ratio) add_log_ratio(self, root, log_ratio);
   joint_chain_count_jitters(self, fallbacks);
-}
-
-/* Returns the cost. If the likelihood is not conjugate, every stage also finds a mode, by a few steps of
- * IRLS. */
-double joint_chain_cost(const SamplerWork *work, double lanes) {
-  return 1.3 * work->stages * (cost_stage_moments(work, lanes) + 1.2 * cost_mode(work, lanes));
 }

@@ -67,9 +67,6 @@ typedef struct {
 Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_loss, int capacity,
                           JointChain *out);
 
-/* Returns the cost of all stages of a lane (sampler.h, `cost`). */
-double joint_chain_cost(const SamplerWork *work, double lanes);
-
 /* Starts over with the lanes of `view`, which must outlive the steps. */
 void joint_chain_begin(JointChain *self, const HistoryView *view);
 

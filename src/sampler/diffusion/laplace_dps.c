@@ -14,7 +14,6 @@
 #include "core/linalg/linalg.h"
 #include "core/linalg/linalg_real.h"
 #include "io/config/config_rows.h"
-#include "sampler/cost.h"
 #include "sampler/sampler.h"
 
 /* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */
@@ -190,16 +189,6 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
                                      likelihood_is_conjugate(setup->likelihood), &self->evidence);
 }
 
-/* Returns the cost. If the likelihood is not conjugate, every stage also takes about one step of IRLS, and
- * rotates its evidence into the eigenbasis. */
-static double laplace_dps_cost(const SamplerWork *work) {
-  const double lanes = cost_drawn_lanes(work), d = work->d;
-  const double mode = work->conjugate ? 0 : 0.5 * cost_mode(work, lanes) + 8 * d * d * d;
-  const double stage = cost_noise(work, lanes) + cost_share(lanes) * (80 + 20 * d + 6 * d * d) + mode;
-  const double eigenvectors = (d > LINALG_BATCH_DIMENSION ? 1e6 : 0) + cost_share(lanes) * 30 * d * d * d;
-  return work->drawn * work->draws * (eigenvectors + work->stages * stage);
-}
-
 static const ConfigKey KEYS[] = {{WORD("last_stage", "prior",
                                        "covariance of the last stage: repaired (beta_tilde_2), literal (0, "
                                        "as printed), or prior (as the prior specifies)"),
@@ -217,5 +206,4 @@ const SamplerOps sampler_diffts = {
     .keys = KEYS,
     .create = laplace_dps_create,
     .sample = laplace_dps_sample,
-    .cost = laplace_dps_cost,
 };

@@ -29,7 +29,6 @@
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/particles.h"
-#include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 #include "sampler/sampler.h"
 
@@ -164,12 +163,6 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
                             &self->chain);
 }
 
-static double twisted_cost(const SamplerWork *work) {
-  const double particles = (double)twisted_particles(work->options);
-  return (particles > 1 ? 1.1 : 1) * work->drawn * work->draws * particles *
-         joint_chain_cost(work, particles * cost_drawn_lanes(work));
-}
-
 static const ConfigKey JOINT_KEYS[] = {{JOINT_COVARIANCE_KEY}, {.name = NULL}};
 
 const SamplerOps sampler_joint = {
@@ -183,7 +176,6 @@ const SamplerOps sampler_joint = {
     .keys = JOINT_KEYS,
     .create = twisted_create,
     .sample = twisted_sample,
-    .cost = twisted_cost,
 };
 
 static const ConfigKey KEYS[] = {{JOINT_COVARIANCE_KEY},
@@ -200,5 +192,4 @@ const SamplerOps sampler_twisted = {
     .keys = KEYS,
     .create = twisted_create,
     .sample = twisted_sample,
-    .cost = twisted_cost,
 };

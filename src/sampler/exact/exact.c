@@ -12,7 +12,6 @@
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
-#include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
@@ -43,13 +42,11 @@ static void exact_mixture_moments(Sampler *self, const History *history, double 
                             fallbacks);
 }
 
-static double exact_mixture_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
-
 static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
   .exact = true, .keys = KEYS, .check = mixture_posterior_check, .create = exact_mixture_create,             \
-  .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
+  .sample = exact_mixture_sample, .moments = exact_mixture_moments
 
 /* ---- any posterior that can be drawn from */
 
@@ -215,17 +212,6 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   }
 }
 
-/* Returns the cost. An envelope is evaluated at about the same number of points whatever the evidence, and
- * these are expensive unless the density is that of a mixture. */
-static double exact_cost(const SamplerWork *work) {
-  const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
-  if (work->components > 0 && work->conjugate) return exact_mixture_cost(work);
-  if (work->d > 2) return work->drawn * (200 * corners + 100 * work->draws);
-  if (work->components == 0) return work->drawn * (6e6 + 1000 * proposals);
-  return work->drawn *
-         (2e5 + 1e4 * work->rows + proposals * (cost_density(work) + cost_rows(work, 16, false)));
-}
-
 const SamplerOps sampler_exact = {
     .name = "exact",
     .summary = "the exact posterior: mixtures and Ising models with Gaussian rewards, or any density in two "
@@ -240,7 +226,6 @@ const SamplerOps sampler_exact = {
     .sample = exact_sample,
     .moments = exact_mixture_moments,
     .moments_need = NEEDS_MIXTURE | NEEDS_CONJUGATE,
-    .cost = exact_cost,
 };
 
 const SamplerOps sampler_ts = {

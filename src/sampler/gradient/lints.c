@@ -10,7 +10,6 @@
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
-#include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/sampler.h"
 
@@ -120,12 +119,6 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
   }
 }
 
-/* Returns the cost. Rewards that are not Gaussian are added to the evidence one by one. */
-static double lints_sampler_cost(const SamplerWork *work) {
-  const double d = work->d, row = work->conjugate ? 0 : cost_share(work->runs) * (50 + 30 * d);
-  return row + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)) * cost_gaussian(work);
-}
-
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
 
 const SamplerOps sampler_lints = {
@@ -141,5 +134,4 @@ const SamplerOps sampler_lints = {
     .create = lints_sampler_create,
     .sample = lints_sample,
     .moments = lints_moments,
-    .cost = lints_sampler_cost,
 };

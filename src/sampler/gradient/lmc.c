@@ -17,7 +17,6 @@
  * M draws per run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). Returning the
  * draws uses no further random numbers. */
 #include "core/chunk.h"
-#include "sampler/cost.h"
 #include "sampler/gradient/lmc_step.h"
 #include "sampler/sampler.h"
 
@@ -62,18 +61,6 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   return lmc_step_create(sampler->memory, setup, self);
 }
 
-/* Returns the cost of the steps of M chains, with the promised reward if there is `optimism`. Moving a
- * network's weights costs what their normals cost. */
-static double lmc_cost(const SamplerWork *work) {
-  const double d = work->d, lanes = cost_drawn_lanes(work);
-  const bool optimism = config_has(work->options, "optimism");
-  const double move = work->weights > 0
-                          ? 150 * work->weights
-                          : cost_share(lanes) * (110 + 25 * d + 4 * d * d + (optimism ? 35 + d : 0));
-  const double step = move + potential_cost(work, lanes, !work->conjugate && work->weights == 0);
-  return work->draws * ((double)config_int(work->options, "steps") * step + work->drawn * 10 * d);
-}
-
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {.name = NULL}};
 
 static const ConfigKey FEEL_GOOD_KEYS[] = {
@@ -85,7 +72,7 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
 
 #define LMC_OPS                                                                                              \
   .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .sample = lmc_sample,             \
-  .cost = lmc_cost, .begin = lmc_begin, .update = lmc_update, .restless = true,                              \
+  .begin = lmc_begin, .update = lmc_update, .restless = true,                                                \
   .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {

@@ -3,7 +3,6 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "model/history/history_passes.h"
-#include "sampler/cost.h"
 #include "sampler/mixture/moments.h"
 
 #include <string.h>
@@ -280,19 +279,6 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
   else
     linalg_lanes_coarse_bound(d, lanes, hessian, bound);
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
-}
-
-/* Returns the cost. The passes of a network are in float32, with the Gauss-Newton Hessian if `hessian` is
- * set. The Jacobian of a learned score takes a pass back for each coordinate; that of a mixture is computed
- * together with its score. */
-double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
-  const double d = work->d, p = work->weights;
-  if (p > 0) return p * ceil(work->rows / NETWORK_LANES) * NETWORK_LANES * (hessian ? 0.3 * p : 1);
-  const double rows = cost_rows(work, lanes, hessian), score = cost_share(lanes) * cost_score(work, lanes);
-  if (work->components == 1) return rows;
-  if (!hessian) return rows + score;
-  return rows + (work->components > 1 ? cost_share(lanes) * work->components * (20 + 2 * d + 3 * d * d)
-                                      : score * (1 + d));
 }
 
 /* ---- the value of U, for methods that weigh points by their density */

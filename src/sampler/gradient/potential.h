@@ -70,11 +70,6 @@ typedef struct {
   double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
 } Potential;
 
-/* Returns what potential_derivatives costs per lane, without the quadratic part (sampler.h, `cost`): the
- * score of a prior that is not Gaussian, and passes over the rows. With a network it is the cost of
- * everything. */
-double potential_cost(const SamplerWork *work, double lanes, bool hessian);
-
 /* Creates a potential for up to `capacity` lanes at once. */
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out);
 

@@ -20,7 +20,6 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "core/linalg/quadrature.h"
-#include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/sampler.h"
 
@@ -272,15 +271,6 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 
-/* Returns the cost. If rewards are not Gaussian, every update solves two equations by bisection and Newton's
- * method, over NODES nodes. */
-static double rvga_cost(const SamplerWork *work) {
-  const double implicit = work->conjugate ? 0 : 210000;
-  return implicit +
-         0.9 * cost_gaussian(work) *
-             (cost_share(work->runs) + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)));
-}
-
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
 
 const SamplerOps sampler_rvga = {
@@ -293,7 +283,6 @@ const SamplerOps sampler_rvga = {
     .create = rvga_create,
     .sample = rvga_sample,
     .moments = rvga_moments,
-    .cost = rvga_cost,
     .begin = rvga_begin,
     .update = rvga_update,
     .at_once = true,

@@ -23,7 +23,6 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg_lanes.h"
 #include "io/config/config_rows.h"
-#include "sampler/cost.h"
 #include "sampler/gradient/vits_mixture.h"
 #include "sampler/methods.h"
 
@@ -198,31 +197,6 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost of `steps` updates of J Gaussians, and of the draws. An update is the derivatives of the
- * potential and products of d x d matrices, with an inverse for VITS-I; a sample of the Hessian-free version
- * is a gradient and its part of the Hessian. A network's Gaussians are updated one at a time. If J > 1, the
- * weights are iterated over the draws of all pairs. */
-static double vits_cost(const SamplerWork *work, VitsKind kind) {
-  const double components = (double)config_int(work->options, "components"), lanes = work->runs * components;
-  const bool network = work->weights > 0, one = kind == VITS_ONE;
-  const double d = network ? work->weights : work->d, square = d * d, cube = square * d;
-  const double share = network ? 1 : cost_share(lanes);
-  const double of_network = one ? 2000 * square + 4.5 * cube : 1000 * square + 6 * cube;
-  double step = share * (network ? of_network : one ? 150 + 150 * d + 3 * cube : 150 + 100 * d + 2 * cube);
-  if (kind == VITS_HESSIAN_FREE)
-    step += (double)config_int(work->options, "samples") *
-            (share * (network ? 80 * square : 90 + 40 * d + 8 * square) + potential_cost(work, lanes, false));
-  else
-    step += potential_cost(work, lanes, true);
-  const double weights = components > 1 ? 40000 * components : 0, draw = share * (150 + 30 * d + 4 * square);
-  return components * ((double)config_int(work->options, "steps") * step + weights) +
-         work->drawn * work->draws * draw;
-}
-
-static double vits1_cost(const SamplerWork *work) { return vits_cost(work, VITS_ONE); }
-static double vits2_cost(const SamplerWork *work) { return vits_cost(work, VITS_TWO); }
-static double vits2_hf_cost(const SamplerWork *work) { return vits_cost(work, VITS_HESSIAN_FREE); }
-
 #define COMPONENTS_KEY                                                                                       \
   INT("components", 1, VITS_COMPONENTS, "1",                                                                 \
       "Gaussians of the approximation, weighted by their evidence lower bound")
@@ -255,7 +229,6 @@ const SamplerOps sampler_vits1 = {
         "VITS-I: a Gaussian moved along the gradient of the Kullback-Leibler divergence, with inverses",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 2",
     .keys = KEYS,
-    .cost = vits1_cost,
     VITS_OPS,
 };
 
@@ -264,7 +237,6 @@ const SamplerOps sampler_vits2 = {
     .summary = "VITS-II: as VITS-I, with the inverse tracked by a first-order update",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3",
     .keys = KEYS,
-    .cost = vits2_cost,
     VITS_OPS,
 };
 
@@ -273,6 +245,5 @@ const SamplerOps sampler_vits2_hf = {
     .summary = "VITS-II Hessian-free: as VITS-II, with the Hessian estimated from gradients",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3, equation 13",
     .keys = HESSIAN_FREE_KEYS,
-    .cost = vits2_hf_cost,
     VITS_OPS,
 };

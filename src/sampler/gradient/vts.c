@@ -14,7 +14,6 @@
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "io/config/config_rows.h"
-#include "sampler/cost.h"
 #include "sampler/gradient/vts_ascent.h"
 #include "sampler/sampler.h"
 
@@ -152,23 +151,6 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost. Steps rarely end early because the bound no longer rises. A row costs its expectations;
- * every pair of components, and every component of a mixture prior, costs a bound. If U is quadratic, runs
- * are computed side by side. */
-static double vts_cost(const SamplerWork *work) {
-  const double d = work->d, components = (double)config_int(work->options, "components"),
-               steps = (double)config_int(work->options, "steps"),
-               prior = work->components > 1 ? work->components : 0;
-  double own = 1000 + 14 * d * d + prior * (1800 + 50 * d * d) + (work->conjugate ? 0 : 1700 * work->rows),
-         pair = 7000 + 2200 * d + 60 * d * d;
-  if (work->conjugate && prior == 0) {
-    own = cost_share(work->runs) * (220 + 38 * d + 7 * d * d);
-    pair = cost_share(work->runs) * (210 + 7.5 * d);
-  }
-  return 1.3 * steps * components * (own + (components - 1) * pair) +
-         work->drawn * work->draws * (200 + 30 * d);
-}
-
 static const ConfigKey KEYS[] = {
     POTENTIAL_KEYS,
     {INT("components", 1, VTS_COMPONENTS, "2", "Gaussians of the approximation")},
@@ -189,7 +171,6 @@ const SamplerOps sampler_vts = {
     .create = vts_create,
     .sample = vts_sample,
     .moments = vts_moments,
-    .cost = vts_cost,
     .begin = vts_begin,
     .update = vts_update,
     .carry = vts_carry,

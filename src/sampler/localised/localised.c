@@ -19,7 +19,6 @@
 #include "model/history/ep.h"
 #include "model/history/history_passes.h"
 #include "model/history/irls.h"
-#include "sampler/cost.h"
 #include "sampler/sampler.h"
 
 #include <math.h>
@@ -260,27 +259,6 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
 }
 
-/* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture (the one that a learned
- * denoiser corrects, or the prior itself) and the network, or the vertices of a hypercube. Rewards that are
- * not Gaussian take a few more evaluations per run, and sweeps over the rows, to find the evidence in their
- * place. */
-static double localised_cost(const SamplerWork *work) {
-  enum { CORRECTED = 10, PASSES = 5 };
-  const double lanes = cost_drawn_lanes(work), d = work->d,
-               steps = (double)config_int(work->options, "steps");
-  const bool learned = work->stage_parameters > 0;
-  const double mixture = (learned ? CORRECTED : work->components) * (105 + 25 * d * d),
-               vertices = learned || work->components > 0 ? 0 : 55 * exp2(d);
-  const double network = 0.15 * (d + 1) * work->stage_parameters;
-  const double once =
-      cost_padding(lanes, CHUNK_LANES) * mixture + cost_share(lanes) * (vertices + network + 55 * d * d * d);
-  if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
-  const double evidence = PASSES * (once + cost_sweeps(work)),
-               particles = (double)config_int(work->options, "particles");
-  return work->drawn *
-         (evidence + work->draws * particles * ((steps + 1) * once + cost_rows(work, lanes, false)));
-}
-
 static const ConfigKey KEYS[] = {
     {INT("steps", 1, 100000, "12",
          "steps that add precision; each needs one evaluation of the denoiser and its Jacobian")},
@@ -308,5 +286,4 @@ const SamplerOps sampler_localised = {
     .sample = localised_sample,
     .marginal = localised_marginal,
     .diagonal = &diagonal_localised,
-    .cost = localised_cost,
 };

@@ -2,7 +2,6 @@
 
 #include "core/real.h"
 #include "core/special.h"
-#include "sampler/cost.h"
 
 static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
 /* A state further than this from the mean, in standard deviations of the Gaussian, has diverged. */
@@ -169,8 +168,4 @@ void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
     langevin_swap_states(&self->u, &self->new_u);
     langevin_swap_states(&self->gradient, &self->new_gradient);
   }
-}
-
-double langevin_cost(double d, double lanes, double prior) {
-  return cost_share(lanes) * (70 + 45 * d + 2 * d * d + prior);
 }

@@ -47,9 +47,6 @@ typedef struct {
   REAL("step_size", 1e-6, 4, "0.1",                                                                          \
        "step size of ula, in units of the preconditioner's variances; mala starts with it and adapts")
 
-/* Returns the cost of one step of one lane, given that of the prior (sampler.h, `cost`). */
-double langevin_cost(double d, double lanes, double prior);
-
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
 
 /* Projects p, which has the mean of_p[d] and the covariance[d, d] in all lanes, onto the vectors of a basis:

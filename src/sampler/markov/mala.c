@@ -18,7 +18,6 @@
 #include "model/history/history_passes.h"
 #include "model/history/irls.h"
 #include "model/mixture/mixture_density.h"
-#include "sampler/cost.h"
 #include "sampler/markov/langevin.h"
 #include "sampler/sampler.h"
 
@@ -175,12 +174,6 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   return langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
 }
 
-static double mala_cost(const SamplerWork *work) {
-  const double lanes = cost_drawn_lanes(work), prior = cost_score(work, lanes) / 2;
-  return work->drawn * work->draws * (double)config_int(work->options, "steps") *
-         (langevin_cost(work->d, lanes, prior) + cost_rows(work, lanes, false));
-}
-
 static const ConfigKey KEYS[] = {{LANGEVIN_STEPS_KEY}, {LANGEVIN_STEP_SIZE_KEY}, {.name = NULL}};
 
 const SamplerOps sampler_mala = {
@@ -193,5 +186,4 @@ const SamplerOps sampler_mala = {
     .create = mala_create,
     .diagonal = &diagonal_mala,
     .sample = mala_sample,
-    .cost = mala_cost,
 };

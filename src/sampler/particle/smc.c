@@ -110,14 +110,6 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost of perturbing, weighing and resampling each particle once. */
-static double smc_cost(const SamplerWork *work) {
-  const double d = work->d;
-  const double reward = work->conjugate ? 0 : 140;
-  return (double)config_int(work->options, "particles") * (130 + 85 * d + 0.4 * d * d + reward) +
-         work->drawn * work->draws * 10 * d;
-}
-
 static const ConfigKey KEYS[] = {{INT("particles", 2, 10000000, "3000", "particles in the cloud of a run")},
                                  {REAL("step_size", 0, 1000, "0.2",
                                        "in round k particles are perturbed with standard deviation step_size "
@@ -133,7 +125,6 @@ const SamplerOps sampler_smc = {
     .keys = KEYS,
     .create = smc_create,
     .sample = smc_sample,
-    .cost = smc_cost,
     .begin = smc_begin,
     .update = smc_update,
     .at_once = true,

@@ -15,7 +15,6 @@
 #include "core/particles.h"
 #include "io/config/config_rows.h"
 #include "model/history/history_density.h"
-#include "sampler/cost.h"
 #include "sampler/markov/metropolis.h"
 #include "sampler/sampler.h"
 
@@ -163,12 +162,6 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-static double tempered_cost(const SamplerWork *work) {
-  const double particles = smc_tempered_particle_count(work->options, work->d),
-               steps = (double)config_int(work->options, "steps");
-  return work->drawn * (cost_tempering(work, particles, steps) + work->draws * 10 * work->d);
-}
-
 static const ConfigKey KEYS[] = {
     {INT("particles", 2, 10000000, "auto",
          "particles in the cloud of a run; auto: 20 d^2, at least 1000 and at most 100000. Draws are picked "
@@ -187,5 +180,4 @@ const SamplerOps sampler_smc_tempered = {
     .keys = KEYS,
     .create = tempered_create,
     .sample = tempered_sample,
-    .cost = tempered_cost,
 };

@@ -21,7 +21,6 @@
  * REVERSE. */
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
-#include "sampler/cost.h"
 #include "sampler/markov/langevin.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_reverse.h"
@@ -335,25 +334,6 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
 }
 
-/* Returns the cost. Lanes that start at the same stage are computed together. In the first rounds the runs of
- * a block start at many stages, with few lanes at each; later t_0 is the first stage for all, and there is no
- * reverse process. */
-static double tilted_cost(const SamplerWork *work) {
-  const Config *options = work->options;
-  const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
-               scattered = 1 + early / work->draws;
-  const double step = scattered * langevin_cost(work->d, lanes, cost_noise(work, lanes)),
-               stage = tilted_reverse_is_exponential(options, work->d) ? cost_noise(work, lanes)
-                                                                       : cost_stage_moments(work, lanes);
-  const double rest = work->drawn * work->draws * early * work->stages / 3 * stage;
-  switch (tilted_baseline(options)) {
-  case BASELINE_EXACT: return sampler_exact.cost(work) + rest;
-  case BASELINE_SMC: /* with the default number of Metropolis steps of smc_tempered */
-    return work->drawn * cost_tempering(work, (double)config_int(options, "particles"), 5) + rest;
-  default: return work->drawn * work->draws * (double)config_int(options, "steps") * step + rest;
-  }
-}
-
 static const ConfigKey KEYS[] = {
     {WORD("baseline", "mala",
           "how the start is drawn: mala (ula if the prior has no density), ula, smc, or exact (for mixtures "
@@ -382,5 +362,4 @@ const SamplerOps sampler_tilted = {
     .create = tilted_create,
     .diagonal = &diagonal_tilted,
     .sample = tilted_sample,
-    .cost = tilted_cost,
 };

@@ -68,12 +68,6 @@ static Status probe_entropy_observe(const Probe *probe, int k) {
   return STATUS_OK;
 }
 
-/* Returns the cost of M draws, each about that of a choice. */
-static double probe_entropy_cost(const Config *setting, const PolicyWork *work) {
-  return (double)config_int(setting, "draws") * policy_cost(work);
-}
-
 const ProbeOps probe_optimal_arm_entropy = {
     .create = probe_entropy_create,
-    .measure = {[BEFORE_CHOICE] = probe_entropy_measure, [AFTER_LEARNING] = probe_entropy_observe},
-    .cost = probe_entropy_cost};
+    .measure = {[BEFORE_CHOICE] = probe_entropy_measure, [AFTER_LEARNING] = probe_entropy_observe}};

@@ -93,15 +93,6 @@ static void study_planar_mean_sum_cells(const Axis axis[2], double precision, co
   for (int i = 0; i < 2; i++) mean[i] = middle[i] + (total > 0 ? sum[i] / total : 0);
 }
 
-/* Returns the cost of a call of study_planar_mean: the mean over calls k = 1 to n, with precision k /
- * variance. Measured with the priors of Figures 2 and 4 (boxes 6 to 8 wide): a sum goes over the whole table
- * up to call 4 variance, then over fewer cells, and from call 330 variance on it evaluates the density
- * itself. */
-static double study_planar_mean_cost(double variance, double n) {
-  const double whole = fmin(n, 4 * variance), last = fmin(n, 330 * variance);
-  return (26.0 * SIDE * SIDE * whole * (1 + log(last / whole)) + 1.3e6 * (n - last)) / n;
-}
-
 void study_planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]) {
   const double reach = precision > 0 ? REACH / sqrt(precision) : INFINITY;
   double middle[2];
@@ -193,15 +184,6 @@ Status regret_floor_create(Arena *memory, const Problem *problem, const Task *ta
   return out->prior.denoiser->scratch(out->prior.denoiser, memory, &out->scratch);
 }
 
-double regret_floor_cost(const Problem *problem, double rounds) {
-  /* Fitted to mixtures of 1 to 100 Gaussians in 2 to 16 dimensions, corners of a cube, and both data sets. */
-  const ThetaSource *theta = &problem->theta;
-  const double d = problem->d, noise = problem->likelihood.noise, greedy = 2000 + 2 * d * problem->arms;
-  if (theta->set.n > 0) return greedy + 100 * d * problem_theta_test_size(theta);
-  if (theta->has_mixture) return greedy + theta->mixture.components * (600 + 65 * d * d);
-  return greedy + (theta->ops->prior ? 200 * exp2(d) : study_planar_mean_cost(noise * noise, rounds));
-}
-
 void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
   const int runs = self->runs;
   const double sigma = world->problem->likelihood.noise;
@@ -263,7 +245,8 @@ static Status probe_floor_measure(const Probe *probe, int k) {
   return STATUS_OK;
 }
 
-const ProbeOps probe_regret_floor = {.create = probe_floor_create,
-                                     .measure = {[BEFORE_CHOICE] = probe_floor_measure},
-                                     .check = probe_floor_check,
-                                     .shared_cost = regret_floor_cost};
+const ProbeOps probe_regret_floor = {
+    .create = probe_floor_create,
+    .measure = {[BEFORE_CHOICE] = probe_floor_measure},
+    .check = probe_floor_check,
+};

@@ -39,8 +39,5 @@ typedef struct {
 /* Returns STATUS_INPUT with a sentence if there is no such bound. */
 Status regret_floor_check(const Problem *problem);
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out);
-/* Returns the cost of a round of one run, the mean over `rounds` rounds, in floating-point operations as for
- * a sampler (sampler.h). */
-double regret_floor_cost(const Problem *problem, double rounds);
 /* Computes the oracle's regret[B] in the current round of the world, after which the oracle learns. */
 void regret_floor_play(RegretFloor *self, const World *world, double *regret);
