@@ -13,6 +13,8 @@ static struct {
   const char *study, *directory;
   AppTexts sets;
   bool json, calibrate, slurm, all;
+  int cores_per_node, max_nodes; /* 0: not given */
+  double wall_hours;
 } arguments;
 
 static const AppOption options[] = {
@@ -23,6 +25,12 @@ static const AppOption options[] = {
      .flag = &arguments.calibrate},
     {"slurm", 0, NULL, "print a Slurm batch script with nodes, time and memory, after a calibration",
      .flag = &arguments.slurm},
+    {"cores-per-node", 0, "N", "for --slurm: cores of a node (default: as many as here)",
+     .count = &arguments.cores_per_node, .high = 1e6},
+    {"max-nodes", 0, "N", "for --slurm: most nodes of a job", .count = &arguments.max_nodes, .high = 1e6},
+    {"wall-time", 0, "HOURS",
+     "for --slurm: time of a job, which continues in the next one; together with --max-nodes nothing is run",
+     .real = &arguments.wall_hours, .low = 0.2, .high = 1e5},
     {"output", 'o', "DIR", "results folder that the batch script names (default: results/NAME)",
      .output = &arguments.directory},
     {"all", 0, NULL, "show every key of the study, not only those that differ from their defaults",
@@ -33,6 +41,8 @@ static const AppOption options[] = {
 static void plan_check(struct argp_state *state) {
   if (arguments.slurm && arguments.json) argp_error(state, "--slurm and --json cannot be combined");
   if (arguments.directory && !arguments.slurm) argp_error(state, "-o is for --slurm: a plan writes nothing");
+  if ((arguments.cores_per_node || arguments.max_nodes || arguments.wall_hours > 0) && !arguments.slurm)
+    argp_error(state, "--cores-per-node, --max-nodes and --wall-time are for --slurm");
 }
 
 /* ---- the plan */
@@ -161,36 +171,76 @@ static void print_command(const Study *study) {
   printf(" --resume --progress plain || code=$?\n");
 }
 
-/* Prints a Slurm batch script for the study. It asks for enough ranks to finish in about an hour, but no more
- * than a tenth of the tasks, on nodes like this machine, and for one and a half times the estimated time and
- * memory. */
-static Status slurm_print(const Study *study, const Estimate *estimate) {
-  if (isnan(estimate->hours + estimate->training_hours))
+/* What a batch script requests. */
+typedef struct {
+  double nodes, each; /* ranks per node */
+  long minutes;
+} SlurmJob;
+
+/* Returns the most ranks that a study can use: the ranks of one node, or of all that are allowed, if its
+ * shared matrices are spread over them; else a tenth of its tasks. */
+static double slurm_most_ranks(const Study *study, const Estimate *estimate, double cores) {
+  const double tasks = fmax(1, floor(study->task_count / TASKS_PER_RANK)), nodes = arguments.max_nodes;
+  if (estimate->large > 0 && estimate->large_is_spread) return fmax(1, nodes) * cores;
+  return nodes > 0 ? fmin(tasks, nodes * cores) : tasks;
+}
+
+/* Finds a job that ends in the time that was given, or in about an hour; if the time of the study is unknown,
+ * it has all the ranks that it may have. The time has a margin. */
+static Status slurm_size_job(const Study *study, const Estimate *estimate, SlurmJob *out) {
+  const double hours = estimate->hours + estimate->training_hours, wall = arguments.wall_hours,
+               cores = arguments.cores_per_node > 0 ? arguments.cores_per_node
+                                                    : (double)sysconf(_SC_NPROCESSORS_ONLN);
+  const double work = (3600 * wall - SLURM_START) / SLURM_MARGIN - estimate->longest_task; /* seconds */
+  if (isnan(hours) && wall == 0)
+    return status_set(STATUS_INPUT,
+                      "%s: its time cannot be measured in a short run: give --wall-time, and --max-nodes",
+                      arguments.study);
+  if (wall > 0 && !(work > 0))
     return status_set(
-        STATUS_INPUT,
-        "%s: a batch script needs the time of the study, which cannot be measured in a short run",
-        arguments.study);
-  double hours = estimate->hours + estimate->training_hours,
-         most = fmax(1, floor(study->task_count / TASKS_PER_RANK)), ranks = fmax(1, fmin(ceil(hours), most));
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  double nodes = ceil(ranks / (double)cores), each = ceil(ranks / nodes);
-  printf("#!/bin/bash\n"
-         "# Study %s: about %.2g core-hours%s (%.2g of them training), the longest task %.2g s, from a "
-         "calibration\n"
-         "# on this machine; %d tasks. Submit it from the folder where it was printed.\n",
-         study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
-         estimate->longest_task, study->task_count);
-  if (most > 1) printf("# More nodes and less time work as well, up to about %.0f ranks.\n", most);
+        STATUS_INPUT, "--wall-time: %g hours; the longest task takes %.3g s, so a job needs %.3g hours", wall,
+        estimate->longest_task, (SLURM_START + SLURM_MARGIN * (1 + estimate->longest_task)) / 3600);
+  const double asked = isnan(hours) ? fmax(1, arguments.max_nodes) * cores
+                                    : fmax(1, ceil(wall > 0 ? 3600 * hours / work : hours));
+  const double ranks = fmin(asked, slurm_most_ranks(study, estimate, cores));
+  out->nodes = ceil(ranks / cores);
+  out->each = ceil(ranks / out->nodes);
+  const double seconds = hours * 3600 / (out->nodes * out->each) + estimate->longest_task;
+  out->minutes = (long)ceil(wall > 0 ? 60 * wall : (SLURM_START + SLURM_MARGIN * seconds) / 60);
+  return STATUS_OK;
+}
+
+static void slurm_print_purpose(const Study *study, const Estimate *estimate) {
+  const double hours = estimate->hours + estimate->training_hours;
+  printf("#!/bin/bash\n# Study %s: %d tasks, ", study->name, study->task_count);
+  if (isnan(hours))
+    printf("whose time was not measured");
+  else
+    printf("about %.2g core-hours%s (%.2g of them training), the longest task %.2g s,\n# from a calibration "
+           "on this machine",
+           hours, study->runs.adaptive ? " at most" : "", estimate->training_hours, estimate->longest_task);
+  printf(". Submit it from the folder where it was printed.\n");
+  if (study->task_count >= 2 * TASKS_PER_RANK)
+    printf("# More nodes and less time work as well, up to about %.0f ranks.\n",
+           floor(study->task_count / TASKS_PER_RANK));
+}
+
+/* Prints a Slurm batch script for the study, which requests one and a half times the memory that is estimated
+ * for its ranks. */
+static Status slurm_print(const Study *study, const Estimate *estimate) {
+  SlurmJob job = {0};
+  TRY(slurm_size_job(study, estimate, &job));
+  slurm_print_purpose(study, estimate);
   printf("#SBATCH --job-name=");
   for (const char *c = study->name; *c; c++) /* in characters that Slurm reads as one word */
     putchar(isalnum((unsigned char)*c) || strchr("._-", *c) ? *c : '_');
-  printf("\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
+  printf("\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", job.nodes,
+         job.each);
   /* Matrices that are not spread are all on one rank, and Slurm gives every rank the same memory. */
-  const double shared = estimate->large_is_spread ? estimate->large / (nodes * each) : estimate->large;
+  const double shared =
+      estimate->large_is_spread ? estimate->large / (job.nodes * job.each) : estimate->large;
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(SLURM_MARGIN * (estimate->memory + shared) / 1048576));
-  const double seconds = hours * 3600 / (nodes * each) + estimate->longest_task;
-  const long minutes = (long)ceil((SLURM_START + SLURM_MARGIN * seconds) / 60);
-  printf("#SBATCH --time=%02ld:%02ld:00\n", minutes / 60, minutes % 60);
+  printf("#SBATCH --time=%02ld:%02ld:00\n", job.minutes / 60, job.minutes % 60);
   printf("##SBATCH --partition=NAME  # if the cluster requires one: see `sinfo -s`\n"
          "##SBATCH --account=NAME    # see `sacctmgr show associations user=$USER`\n"
          "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
@@ -215,7 +265,8 @@ static Status plan_study(void) {
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
   TRY(app_note_unused(&study));
-  if (arguments.calibrate || arguments.slurm) {
+  const bool needs_time = arguments.slurm && !(arguments.max_nodes > 0 && arguments.wall_hours > 0);
+  if (arguments.calibrate || needs_time) {
     const PlanSource source = {
         .path = arguments.study, .text = text, .sets = &arguments.sets, .study = &study};
     app_begin_parallel();

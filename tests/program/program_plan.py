@@ -177,6 +177,26 @@ class Plan(program.ProgramTest):
             self.assertEqual(data.title, "it's a title")
             self.assertEqual(len(data.dimensions["policy"]), 2)
 
+    def test_batch_script_for_a_machine(self):
+        """Cores, nodes and time that are given stand in the script; where nodes and time are, nothing has to be run. A study with few tasks gets few ranks, and one
+        whose matrices are spread gets all."""
+        def job(*arguments, study=self.study):
+            script = self.succeed("plan", study, "--slurm", *arguments).stdout
+            return re.search(r"--nodes=(\d+)\n#SBATCH --ntasks-per-node=(\d+)", script).groups() + re.search(r"--time=(\S+)", script).groups(), script
+
+        machine = ["--cores-per-node", "8", "--max-nodes", "2", "--wall-time", "4.5"]
+        many, script = job(*machine, "--set", "runs=4000")
+        self.assertEqual(many, ("2", "8", "04:30:00"))
+        self.assertIn("whose time was not measured", script)
+        self.assertEqual(job(*machine)[0], ("2", "5", "04:30:00"))          # 108 tasks
+        large = self.write("large.yaml", LARGE)
+        for nodes, more in (("3", ["--max-nodes", "3"]), ("1", [])):
+            found, _ = job("--cores-per-node", "4", "--wall-time", "0.2", *more, study=large)
+            self.assertIn(found, ((nodes, "4", "00:12:00"), ("1", "1", "00:12:00")))    # the latter in a build without ScaLAPACK
+        measured, script = job("--cores-per-node", "1", "--wall-time", "0.5", "--set", "policies=[random]")
+        self.assertEqual(measured, ("1", "1", "00:30:00"))
+        self.assertIn("from a calibration", script)
+
     def test_a_name_is_no_command(self):
         """No part of a file's name appears in the script outside quotes."""
         study = self.path("small\ntouch made.yaml")
@@ -191,7 +211,9 @@ class Plan(program.ProgramTest):
             self.assertEqual(program.thompson("plan", self.study, *arguments).returncode, 2)
         self.fail_with(2, "one rank", "plan", self.study, "--calibrate", ranks=2)
         large = self.write("large.yaml", LARGE)
-        self.fail_with(3, "cannot be measured in a short run", "plan", large, "--slurm")
+        self.fail_with(3, "cannot be measured in a short run: give --wall-time", "plan", large, "--slurm")
+        for option in ("--cores-per-node", "--max-nodes", "--wall-time"):
+            self.fail_with_usage("are for --slurm", "plan", self.study, option, "1")
         self.assertIn("# time: unknown; it cannot be measured", self.succeed("plan", large, "--calibrate").stdout)
 
 
