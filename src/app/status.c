@@ -1,6 +1,8 @@
 /* thompson status: what is done, failed and left in a results folder. Works while the job runs, on any
  * machine that sees the folder. */
 #include "app/app.h"
+#include "io/io_lock.h"
+#include "parallel/priors/study_priors.h"
 #include "parallel/tasks/adaptive.h"
 
 static struct {
@@ -22,6 +24,9 @@ typedef struct {
   Study study;
   Finished finished;
   Count all, *setting; /* [setting_count] */
+  int priors, learned; /* distinct priors that are fitted, and those that are there */
+  char job[512]; /* that writes to the folder; empty: none */
+  bool job_runs; /* it certainly does */
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; NaN when unknown */
   char target[128]; /* what `moments` are of, in words */
   Adaptive adaptive;
@@ -46,6 +51,8 @@ static Status look_over(const char *directory, Overview *overview) {
   study_target(study, sizeof overview->target, overview->target);
   ALLOCATE(&overview->memory, overview->setting, settings);
   ALLOCATE(&overview->memory, overview->moments, settings * policies);
+  TRY(study_priors_count(study, directory, &overview->learned, &overview->priors));
+  overview->job_runs = io_lock_holder(directory, sizeof overview->job, overview->job);
   TRY(finished_open(&overview->memory, directory, study, false, finished));
   TRY(adaptive_create(&overview->memory, finished, &overview->adaptive));
   TRY(adaptive_replay(finished->state, &overview->adaptive));
@@ -107,11 +114,13 @@ static Status status_print_json(const Overview *overview) {
   json_t *settings = json_array();
   for (int s = 0; s < overview->study.file->setting_count; s++)
     json_array_append_new(settings, setting_json(overview, s));
-  json_t *object = json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o}", "tasks", all->tasks, "done",
-                             all->done, "failed", all->failed, "left", app_status_tasks_left(all),
-                             "seconds_per_task", app_json_number(overview->seconds_per_task), "seconds_left",
-                             app_json_number(overview->seconds_left), "se_of", overview->target, "target_se",
-                             runs->adaptive ? json_real(runs->target) : json_null(), "settings", settings);
+  json_t *job = *overview->job ? json_string(overview->job) : json_null();
+  json_t *object = json_pack(
+      "{s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o}", "job", job, "priors", overview->priors,
+      "priors_learned", overview->learned, "tasks", all->tasks, "done", all->done, "failed", all->failed,
+      "left", app_status_tasks_left(all), "seconds_per_task", app_json_number(overview->seconds_per_task),
+      "seconds_left", app_json_number(overview->seconds_left), "se_of", overview->target, "target_se",
+      runs->adaptive ? json_real(runs->target) : json_null(), "settings", settings);
   return app_print_json(object, 6);
 }
 
@@ -154,6 +163,11 @@ static Status status_of_folder(void) {
   const Count *all = &overview.all;
   printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
          app_status_tasks_left(all));
+  if (*overview.job)
+    printf("%s: %s\n", overview.job_runs ? "running" : "running, or ended without a trace", overview.job);
+  if (overview.learned < overview.priors)
+    printf("%d priors: %d learned, %d left\n", overview.priors, overview.learned,
+           overview.priors - overview.learned);
   if (!isnan(overview.seconds_per_task))
     printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview.seconds_per_task,
            overview.seconds_left);
@@ -166,6 +180,8 @@ const AppVerb app_status = {
     .argument = &arguments.directory,
     .what = "results folder",
     .usage = "DIR",
-    .help = "Show what is done, failed and left in a results folder, and how large standard errors are now. "
-            "With an adaptive number of runs, `left` counts only the current wave.",
+    .help =
+        "Show what is done, failed and left in a results folder, which job writes to it, how many priors are "
+        "learned, and how large standard errors are now. "
+        "With an adaptive number of runs, `left` counts only the current wave.",
     .run = status_of_folder};

@@ -254,4 +254,18 @@ Status io_lock_take(const char *directory, int shard, Lock **out) {
   return STATUS_OK;
 }
 
+bool io_lock_holder(const char *directory, size_t size, char *text) {
+  char path[PATH_SIZE], found[TEXT_SIZE], boot[64];
+  text[0] = '\0';
+  snprintf(path, sizeof path, "%s/lock", directory);
+  const int file = open(path, O_RDONLY | TO_OPEN);
+  if (file < 0) return false;
+  const bool held = io_lock_file_is_lock(file) && flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  io_lock_read_text(path, found);
+  io_lock_read_boot_id(boot);
+  if (held || !strstr(found, boot)) snprintf(text, size, "%.*s", (int)strcspn(found, ";"), found);
+  return held;
+}
+
 bool io_lock_lost(const Lock *lock) { return lock && lock->lost; }

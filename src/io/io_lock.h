@@ -10,6 +10,7 @@
 #include "core/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct Lock Lock;
 
@@ -18,6 +19,11 @@ typedef struct Lock Lock;
  * lock, in case it is just dying, and 20 s when a job on another machine ended without freeing it. Called on
  * one rank, which ends with io_lock_release. */
 Status io_lock_take(const char *directory, int shard, Lock **out);
+
+/* Finds which job writes to the folder now: writes its description to text[size], which is empty if there is
+ * none, and returns whether it is certain that the job runs; from another machine that can be unknown. Looks
+ * at the lock of the whole study only. */
+bool io_lock_holder(const char *directory, size_t size, char *text);
 
 /* Returns whether another job has taken over the lock (after this one was frozen for a long time) or the
  * folder is gone: this job must then end. NULL counts as a lock that is never lost. */

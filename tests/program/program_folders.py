@@ -1,5 +1,6 @@
 """Finished work is never thrown away, and other people's files in a study's folder are never touched."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -90,6 +91,39 @@ class FolderTest(program.ProgramTest):
         sentence = self.fail_with(code, part, *arguments, ranks=ranks)
         self.assertEqual(self.snapshot(folder), before)
         return sentence
+
+
+class Status(FolderTest):
+    """`thompson status`: which job writes to the folder, and how many priors are learned."""
+
+    def status(self):
+        return json.loads(self.succeed("status", self.out, "--json").stdout), self.succeed("status", self.out).stdout
+
+    def test_priors(self):
+        report, text = self.status()
+        self.assertEqual((report["priors"], report["priors_learned"], report["job"]), (1, 1, None))
+        self.assertNotIn("priors", text)
+        (prior,) = os.listdir(os.path.join(self.out, "priors"))
+        os.remove(os.path.join(self.out, "priors", prior))
+        report, text = self.status()
+        self.assertEqual((report["priors"], report["priors_learned"]), (1, 0))
+        self.assertIn("1 priors: 0 learned, 1 left", text)
+
+    def test_job(self):
+        """A job is named while it runs; one that was killed on this machine is not, and of one on another machine it cannot be known."""
+        shutil.rmtree(self.out)
+        job = self.start("run", self.study, "-o", self.out, "--progress", "none", records=1, stderr=subprocess.DEVNULL)
+        self.wait_until(job, lambda: os.path.isdir(self.out) and journals.done(self.out))
+        report, text = self.status()
+        self.assertRegex(report["job"], f"^host .*, pid {job.pid}, .*since")
+        self.assertIn(f"running: {report['job']}\n", text)
+        job.kill()
+        job.wait()
+        report, text = self.status()
+        self.assertIsNone(report["job"])
+        self.assertNotIn("running", text)
+        self.plant("lock", "host elsewhere, pid 1, since 2020-01-01 00:00:00 UTC; boot other, beat 0000000001\n")
+        self.assertIn("running, or ended without a trace: host elsewhere, pid 1, since", self.status()[1])
 
 
 class Reduce(FolderTest):

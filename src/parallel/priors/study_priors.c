@@ -183,6 +183,32 @@ static int study_priors_fewest_parts_first(const void *a, const void *b) {
   return first != second ? first - second : study_priors_compare_needs(a, b);
 }
 
+/* Adds the bases of needs[count] after them, and sorts. */
+static void study_priors_add_bases(int *count, Need *needs) {
+  for (int i = 0, own = *count; i < own; i++)
+    if (needs[i].has_base) needs[(*count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
+  study_priors_sort_needs(count, needs);
+}
+
+Status study_priors_count(const Study *study, const char *directory, int *present, int *needed) {
+  SCRATCH_ARENA(scratch);
+  Need *own, *needs;
+  int count;
+  TRY(study_priors_list_needs(&scratch, study, &count, &own));
+  ALLOCATE(&scratch, needs, 2 * count);
+  memcpy(needs, own, (size_t)count * sizeof *needs);
+  study_priors_add_bases(&count, needs);
+  *present = *needed = 0;
+  for (int i = 0; i < count; i++) {
+    char path[4096];
+    if (needs[i].belief.kind != BELIEF_FITTED) continue;
+    study_belief_path(&needs[i].belief, directory, sizeof path, path);
+    *present += access(path, F_OK) == 0;
+    ++*needed;
+  }
+  return STATUS_OK;
+}
+
 Status study_priors_fit(const Study *study, const char *directory, ProgressMode mode, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   Need *needs = NULL, *absent;
@@ -192,9 +218,7 @@ Status study_priors_fit(const Study *study, const char *directory, ProgressMode 
   memcpy(absent, needs, (size_t)count * sizeof *absent);
   left = count;
   TRY(study_priors_drop_present(directory, &left, absent));
-  for (int i = 0, own = left; i < own; i++)
-    if (absent[i].has_base) absent[left++] = (Need){.belief = absent[i].base, .setting = absent[i].setting};
-  study_priors_sort_needs(&left, absent);
+  study_priors_add_bases(&left, absent);
   TRY(study_priors_drop_present(directory, &left, absent)); /* bases may be there already */
   Progress progress = progress_begin(mode, "learning priors");
   for (int first = 0, end = 0, parts = 0; first < left; first = end, parts = 0) {

@@ -9,3 +9,7 @@
  * which priors, including the user's own files, fail their own check. `stop` is called between parts and may
  * end the work (STATUS_STOPPED; priors that are finished stay). Collective. */
 Status study_priors_fit(const Study *study, const char *directory, ProgressMode mode, bool (*stop)(void));
+
+/* Counts the distinct priors that the study's tasks need, and those that DIR/priors has. Not collective;
+ * changes nothing. */
+Status study_priors_count(const Study *study, const char *directory, int *present, int *needed);
