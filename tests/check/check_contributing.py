@@ -1,6 +1,7 @@
 """CONTRIBUTING.md works: following all its steps in one copy of the tree gives members that are listed, pass the conformance tests and the
 checks of the tree, and can be studied."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -100,7 +101,8 @@ class Contributing(unittest.TestCase):
 
     @classmethod
     def copy_template(cls, template, folder):
-        cls.members.update(MEMBER.findall((SOURCE / template).read_text(encoding="utf-8")))
+        for family, name in MEMBER.findall((SOURCE / template).read_text(encoding="utf-8")):
+            cls.members.setdefault(family, []).append(name)
         return shutil.copy(SOURCE / template, cls.tree / folder)
 
     @classmethod
@@ -111,7 +113,7 @@ class Contributing(unittest.TestCase):
             raise AssertionError(f"CONTRIBUTING.md names the list {name} of {header}, which is not there")
         path.write_text(text, encoding="utf-8")
         if name == "METRIC_LIST":
-            cls.members["Metric"] = re.search(r"\((\w+)", line)[1]
+            cls.members["Metric"] = [re.search(r"\((\w+)", line)[1]]
         return path
 
     def test_every_family_has_its_steps(self):
@@ -126,11 +128,14 @@ class Contributing(unittest.TestCase):
     def test_members_are_listed(self):
         for family, verb in (("Sampler", "samplers"), ("Prior", "priors"), ("Likelihood", "likelihoods"), ("Problem", "problems"), ("Policy", "policies"), ("Study", "studies"),
                              ("Rule", "rules")):
-            self.assertIn(self.members[family], self.call(self.program, "list", verb))
+            listed = self.call(self.program, "list", verb)
+            for name in self.members[family]:
+                self.assertIn(name, listed)
+        self.assertIn(f"{self.members['Probe'][0]}, ", self.call(self.program, "list", "metrics"))
 
     def test_conformance(self):
         """The new members combined with all others; the others are tested with each other in the tree itself."""
-        self.environment["THOMPSON_MEMBERS"] = ",".join(self.members.values())
+        self.environment["THOMPSON_MEMBERS"] = ",".join(itertools.chain(*self.members.values()))
         for name in CONFORMANCE:
             with self.subTest(name):
                 self.call(self.build / "tests" / name, cwd=self.build / "tests")
@@ -145,24 +150,58 @@ class Contributing(unittest.TestCase):
     def run_study(self, name, text, **words):
         study = self.folder / f"{name}.yaml"
         study.write_text(text.format(**words), encoding="utf-8")
-        self.call(self.program, "plan", study)
+        planned = subprocess.run([self.program, "plan", study], capture_output=True, text=True, check=True, env=self.environment)
+        self.assertNotIn("does not use it", planned.stderr)
         self.call(self.program, "run", study, "-o", self.folder / name)
 
+    def test_a_chain_reaches_the_posterior(self):
+        """Mean and covariance of its draws against quadrature in the plane, within 5 standard errors, for every likelihood."""
+        rng = np.random.default_rng(5)
+        np.savetxt(self.folder / "theta.csv", rng.standard_normal((300, 2)) @ [[1, 0.6], [0, 0.5]] + [0.5, -0.2], delimiter=",")
+        self.call(self.program, "train", "--theta", self.folder / "theta.csv", "--family", "gaussian", "-o", self.folder / "prior.nc")
+        with netCDF4.Dataset(self.folder / "prior.nc") as file:
+            mean, precision = np.asarray(file["mean"]).reshape(2), np.linalg.inv(np.asarray(file["covariance"]).reshape(2, 2))
+        x = rng.standard_normal((12, 2))
+        grid = np.stack(np.meshgrid(np.linspace(-4, 5, 600), np.linspace(-4, 4, 600)), -1).reshape(-1, 2)
+        log_prior = -0.5 * np.einsum("ni,ij,nj->n", grid - mean, precision, grid - mean)
+        u = grid @ x.T
+        rewards = {"gaussian": x @ [1, -0.5] + 0.5 * rng.standard_normal(12), "logistic": rng.integers(0, 2, 12), "poisson": rng.integers(0, 3, 12)}
+        log_likelihoods = {"gaussian": lambda y: -2 * (y - u) ** 2, "logistic": lambda y: y * u - np.logaddexp(0, u), "poisson": lambda y: y * u - np.exp(u)}
+        for name, y in rewards.items():
+            with self.subTest(name):
+                np.savetxt(self.folder / "history.csv", np.column_stack([x, y]), delimiter=",", header="x1,x2,y", comments="")
+                self.call(self.program, "sample", "--prior", self.folder / "prior.nc", "--data", self.folder / "history.csv", "--sampler", self.members["Sampler"][1],
+                          "--likelihood", name, *(["--noise", "0.5"] if name == "gaussian" else []), "-n", "4000", "-o", self.folder / "draws.nc")
+                (self.folder / "history.csv").unlink()
+                with netCDF4.Dataset(self.folder / "draws.nc") as file:
+                    theta = np.asarray(file["theta"]).reshape(-1, 2)
+                (self.folder / "draws.nc").unlink()
+                log_density = log_prior + log_likelihoods[name](y).sum(1)
+                weight = np.exp(log_density - log_density.max())
+                expected = weight @ grid / weight.sum()
+                covariance = ((grid - expected).T * weight) @ (grid - expected) / weight.sum()
+                products = np.einsum("ni,nj->nij", theta - expected, theta - expected)
+                self.assertTrue((abs(theta.mean(0) - expected) < 5 * theta.std(0) / 4000**0.5).all())
+                self.assertTrue((abs(products.mean(0) - covariance) < 5 * products.std(0) / 4000**0.5).all())
+
     def test_studies(self):
-        prior, problem, sampler = (self.members[family] for family in ("Prior", "Problem", "Sampler"))
-        self.run_study("gaussian", BANDIT, likelihood="gaussian", problem=problem, metrics=self.members["Probe"],
-                       policies=f"{self.members['Policy']}, {sampler}, {{name: lmc, prior: {prior}}}")
-        self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, metrics=self.members["Probe"], policies=f"{self.members['Policy']}, {{name: ts, rule: {self.members['Rule']}}}")
-        self.run_study("posterior", POSTERIOR, metrics=self.members["Metric"], problem=problem, policies=f"{sampler}, {{name: lmc, prior: {prior}}}")
+        (prior,), (problem,), (policy,), (likelihood,), (rule,), (probe,), (metric,), (kind,) = (
+            self.members[family] for family in ("Prior", "Problem", "Policy", "Likelihood", "Rule", "Probe", "Metric", "Study"))
+        samplers = self.members["Sampler"]  # the second takes any likelihood
+        self.run_study("gaussian", BANDIT, likelihood="gaussian", problem=problem, metrics=probe,
+                       policies=f"{policy}, {', '.join(samplers)}, {{name: lmc, prior: {prior}}}")
+        self.run_study("other", BANDIT, likelihood=likelihood, problem=problem, metrics=probe, policies=f"{policy}, {samplers[1]}, {{name: ts, rule: {rule}}}")
+        self.run_study("posterior", POSTERIOR, metrics=metric, problem=problem, policies=f"{', '.join(samplers)}, {{name: lmc, prior: {prior}}}")
         table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "posterior", "-f", "csv")
-        self.assertIn(sampler, table)
+        for sampler in samplers:
+            self.assertIn(sampler, table)
         with netCDF4.Dataset(self.folder / "gaussian/results.nc") as data:
-            curve = np.asarray(data[self.members["Probe"]][...])
+            curve = np.asarray(data[probe][...])
             rises = np.diff(curve, axis=-1)
             self.assertTrue(((rises == 0) | (rises == 1)).all() and (curve[..., 0] == 0).all())
             self.assertGreater(curve[:, list(data["policy"][:]).index("random"), :, -1].mean(), 8)  # 11 x 7/8, and 8 runs
-            self.assertIn(f"{self.members['Probe']}_diff_mean", data.variables)
-        self.run_study("kind", KIND, kind=self.members["Study"])
+            self.assertIn(f"{probe}_diff_mean", data.variables)
+        self.run_study("kind", KIND, kind=kind)
         table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "kind", "-f", "csv")
         self.assertIn("ts", table)
         self.call("/usr/bin/python3", self.tree / "analysis/figures/ablation.py", self.folder / "kind")
