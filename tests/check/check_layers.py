@@ -106,7 +106,7 @@ def check_tests(report):
     layer that they test."""
     text = (ROOT / "tests" / "CMakeLists.txt").read_text()
     globs = re.findall(r"file\(\s*GLOB\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)
-    used = [pattern for name, pattern in globs if re.search(rf"foreach\(\s*\w+\s+IN\s+LISTS\s+{name}\s*\)", text)]
+    used = [pattern for name, pattern in globs if re.search(rf"foreach\(\s*\w+\s+IN\s+LISTS\s+{name}\s*\)|add_python_tests\([^)]*\$\{{{name}\}}\)", text)]
     layers = {layer.split("/")[0] for layer in LAYERS}
     for kind in ("test_*.c", "mpi_*.c", "check_*.py", "program_*.py", "cluster_*.py", "browser_*.py"):
         for file in sorted((ROOT / "tests").rglob(kind)):

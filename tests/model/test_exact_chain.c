@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "mixture_golden.h"
 #include "model/mixture/mixture_density.h"
+#include "sampler_fixture.h"
 
 static const int DIMENSIONS[] = {1, 2, 5};
 enum { DIMENSION_COUNT = 3 };
@@ -31,27 +32,6 @@ static void test_golden_density(void) {
   store_abandon(file);
 }
 
-/* Makes the mixture of stage t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 -
- * abar) noise. */
-static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
-  int d = mixture->d;
-  double signal = chain->schedule.alpha_bar[t];
-  Mixture out;
-  CHECK_OK(mixture_create(memory, d, mixture->components, &out));
-  for (int c = 0; c < mixture->components; c++) {
-    out.weight[c] = mixture->weight[c];
-    for (int i = 0; i < d; i++) {
-      out.mean[c * d + i] = sqrt(signal) * (mixture->mean[c * d + i] - chain->shift[i]) / chain->scale[i];
-      for (int j = 0; j < d; j++)
-        out.covariance[(c * d + i) * d + j] =
-            signal * mixture->covariance[(c * d + i) * d + j] / (chain->scale[i] * chain->scale[j]) +
-            (i == j ? 1 - signal : 0);
-    }
-  }
-  CHECK_OK(mixture_prepare(&out));
-  return out;
-}
-
 /* Checks eps = -sqrt(1 - abar) grad log q(s_t), by differences of the density of the noised mixture; stages
  * in any order; also at far points (100 standard deviations). */
 static void test_exact_noise(void) {
@@ -75,7 +55,7 @@ static void test_exact_noise(void) {
         CHECK_NEAR(prior.chain->scale[i], standardise ? sqrt(covariance[i * d + i]) : 1, 1e-12);
       }
       for (int k = 0; k < 5; k++) {
-        Mixture reference = noised(&memory, &mixture, prior.chain, stages[k]);
+        Mixture reference = fixture_noised(&memory, &mixture, prior.chain, stages[k]);
         double s[GOLDEN_MOST * POINTS], eps[GOLDEN_MOST * POINTS], up[POINTS], down[POINTS], step = 1e-5;
         RngLanes rng = golden_lanes(POINTS, 20);
         rng_lanes_normal(&rng, d, s);

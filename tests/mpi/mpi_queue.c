@@ -4,7 +4,7 @@
 #include "harness_mpi.h"
 #include "parallel/tasks/queue.h"
 #include "parallel/tasks/worklist.h"
-#include "study/keys.h"
+#include "study_text.h"
 
 #include <stdlib.h>
 
@@ -14,11 +14,7 @@ static Study make_study(void) {
   static const char text[] = "{name: t, runs: 200, block: 10, study: bandit, policies: [ts, linucb, "
                              "egreedy], problem: {rounds: 5}, "
                              "sweep: {problem.arms: [3, 30]}}\n";
-  StudyFile *file;
-  Study study;
-  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
-  CHECK_OK(study_create(file, &study));
-  return study;
+  return study_text_study(text);
 }
 
 typedef struct {

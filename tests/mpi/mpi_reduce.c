@@ -7,7 +7,7 @@
 #include "parallel/results/reduce.h"
 #include "parallel/tasks/folder.h"
 #include "parallel/tasks/journal.h"
-#include "study/keys.h"
+#include "study_text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,11 +19,7 @@ static Study make_study(void) {
   static const char text[] =
       "{name: t, runs: 20, block: 5, policies: [ts, linucb, egreedy], "
       "problem: {rounds: 7}, metrics: [regret_floor], sweep: {problem.arms: [3, 4, 5]}}\n";
-  StudyFile *file;
-  Study study;
-  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
-  CHECK_OK(study_create(file, &study));
-  return study;
+  return study_text_study(text);
 }
 
 static void save(const Study *study, int index, Journal *journal) {

@@ -1,11 +1,10 @@
 /* The contextual bandits of the VITS paper against their definitions: moments of theta*, features and noise,
  * the pool behind the features, quadratic rewards. */
 #include "harness.h"
+#include "study_text.h"
 
 #include "problem/problem.h"
 #include "problem/world.h"
-#include "study/keys.h"
-#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +12,9 @@
 /* Makes the problem of a study of one setting, with `world` in its section `problem`. */
 static Status make_problem(const char *world, const char *likelihood, Problem *out) {
   char text[512];
-  StudyFile *study;
   snprintf(text, sizeof text, "name: t\nlikelihood: %s\nproblem: {family: pool%s}\npolicies: [random]\n",
            likelihood, world);
-  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &study));
-  Status status = study_problem_create(study->settings[0], out);
-  config_study_free(study);
-  return status;
+  return study_text_problem(text, out);
 }
 
 static void make_world(const char *world, uint32_t first_run, int runs, Problem *problem, World *out) {

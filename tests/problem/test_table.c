@@ -1,11 +1,10 @@
 /* Tables of rewards as bandits: every run meets every event once, with its context and rewards; the noise by
  * its definition; refusals. */
 #include "harness.h"
+#include "study_text.h"
 
 #include "problem/problem.h"
 #include "problem/world.h"
-#include "study/keys.h"
-#include "study/study_problem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 static const char PATH[] = "table_test.csv";
 
 static Status make(const char *keys, const char *text, Problem *out) {
-  StudyFile *file;
   char study[512];
   FILE *stream = fopen(PATH, "w");
   fputs(text, stream);
@@ -22,9 +20,7 @@ static Status make(const char *keys, const char *text, Problem *out) {
   const bool whole = strncmp(keys, "study", 5) == 0; /* a key of the study, not of the problem */
   snprintf(study, sizeof study, "name: t\npolicies: [ts]\n%sproblem: {family: table, file: %s%s}\n",
            whole ? keys : "", PATH, whole ? "" : keys);
-  CHECK_OK(config_study_parse("test", study, &study_schema, 0, NULL, &file));
-  Status status = study_problem_create(file->settings[0], out);
-  config_study_free(file);
+  const Status status = study_text_problem(study, out);
   unlink(PATH);
   return status;
 }

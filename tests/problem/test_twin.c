@@ -1,23 +1,18 @@
 /* The bandit of Appendix G of the VITS paper: unit vectors, theta* and its twin among them, a world that
  * stays. */
 #include "harness.h"
+#include "study_text.h"
 
 #include "problem/problem.h"
 #include "problem/world.h"
-#include "study/keys.h"
-#include "study/study_problem.h"
 
 #include <stdlib.h>
 
 static Status make_problem(const char *world, const char *likelihood, Problem *out) {
   char text[512];
-  StudyFile *study;
   snprintf(text, sizeof text, "name: t\nlikelihood: %s\nproblem: {family: twin%s}\npolicies: [random]\n",
            likelihood, world);
-  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &study));
-  Status status = study_problem_create(study->settings[0], out);
-  config_study_free(study);
-  return status;
+  return study_text_problem(text, out);
 }
 
 static double dot(const World *world, int k, int l, int b) {

@@ -7,16 +7,6 @@ import unittest
 import journals
 import program
 
-STUDY = """
-name: small
-study: bandit
-seed: 7
-runs: 16
-block: 4
-problem: {theta: cross, arms: 5, rounds: 20}
-policies: [ts, mixts]
-prior: {mixture_starts: 1}
-"""
 SEAL = 72  # bytes of the checksum after the data
 
 
@@ -43,11 +33,11 @@ DAMAGES = [(zeros, TAILS), (ones, TAILS), (cut_and_flipped, CUTS)]
 class Damage(program.ProgramTest):
     @classmethod
     def setUpClass(cls):
-        cls.finished = cls.run_once(STUDY)
+        cls.finished = cls.run_once(program.QUICK_STUDY)
 
     def setUp(self):
         super().setUp()
-        self.study = self.write("s.yaml", STUDY)
+        self.study = self.write("s.yaml", program.QUICK_STUDY)
         self.whole = self.path("whole")
         shutil.copytree(self.finished, self.whole)
         self.out, self.error = self.path("out"), ""
@@ -128,7 +118,7 @@ class Damage(program.ProgramTest):
 
     def test_reduce_says_what_it_leaves_out(self):
         """`reduce` learns nothing: it leaves out the samples and the time of a damaged prior, and says so."""
-        study = self.write("d.yaml", STUDY.replace("mixts]", "diffts]").replace("mixture_starts: 1", "stages: 4, train_samples: 100, training_steps: 20, hidden: [4]"))
+        study = self.write("d.yaml", program.QUICK_STUDY.replace("mixts]", "diffts]").replace("mixture_starts: 1", "stages: 4, train_samples: 100, training_steps: 20, hidden: [4]"))
         self.succeed("run", study, "-o", self.whole, "--overwrite")
         self.damage_all(self.files("priors"), zeros, [500])
         process = self.succeed("reduce", self.out)

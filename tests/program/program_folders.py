@@ -10,16 +10,6 @@ import netCDF4
 import journals
 import program
 
-STUDY = """
-name: small
-study: bandit
-seed: 7
-runs: 16
-block: 4
-problem: {theta: cross, arms: 5, rounds: 20}
-policies: [ts, mixts]
-prior: {mixture_starts: 1}
-"""
 TASKS = 8
 ADAPTIVE = ("--set", "runs={min: 8, max: 64, target_se: 0.5}")
 
@@ -31,11 +21,11 @@ class FolderTest(program.ProgramTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.finished = cls.run_once(STUDY, *cls.arguments)
+        cls.finished = cls.run_once(program.QUICK_STUDY, *cls.arguments)
 
     def setUp(self):
         super().setUp()
-        self.study = self.write("s.yaml", STUDY)
+        self.study = self.write("s.yaml", program.QUICK_STUDY)
         self.out = self.path("out")
         shutil.copytree(self.finished, self.out)
         self.results = os.path.join(self.out, "results.nc")
@@ -371,7 +361,7 @@ class Others(FolderTest):
         self.refuse(4, os.path.basename(theirs), *self.overwrite())
 
     def test_overwrite_of_a_study_that_is_not_ours(self):
-        for text in ("mine", STUDY, ""):
+        for text in ("mine", program.QUICK_STUDY, ""):
             self.plant("study.yaml", text)
             self.refuse(4, "study.yaml", *self.overwrite())
         os.remove(os.path.join(self.out, "study.yaml"))

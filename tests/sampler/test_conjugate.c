@@ -3,39 +3,6 @@
 #include "core/arena.h"
 #include "sampler_fixture.h"
 
-static void cholesky_lower(int d, const double *a, double *l) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      double sum = a[i * d + j];
-      for (int k = 0; k < j; k++) sum -= l[i * d + k] * l[j * d + k];
-      l[i * d + j] = i == j ? sqrt(sum) : sum / l[j * d + j];
-    }
-}
-
-/* Computes what the documented use of the stream (1 uniform, d normals) must give: component by inverse
- * cumulative weights, then mean + L^-T z with L L' the precision. Returns false when the uniform is too close
- * to a boundary to tell. */
-static bool expected_draw(int d, int components, const FixturePosterior *posterior, Rng rng, double *theta) {
-  double u, z[FIXTURE_DIMENSION], precision[FIXTURE_DIMENSION * FIXTURE_DIMENSION],
-      l[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
-  int c = 0;
-  rng_uniform(&rng, 1, &u);
-  rng_normal(&rng, d, z);
-  for (; c < components - 1; c++) {
-    if (fabs(u - posterior->weight[c]) < 1e-9) return false;
-    if (u < posterior->weight[c]) break;
-    u -= posterior->weight[c];
-  }
-  fixture_invert(d, posterior->covariance[c], precision);
-  cholesky_lower(d, precision, l);
-  for (int i = d - 1; i >= 0; i--) {
-    for (int j = i + 1; j < d; j++) z[i] -= l[j * d + i] * z[j];
-    z[i] /= l[i * d + i];
-  }
-  for (int i = 0; i < d; i++) theta[i] = posterior->mean[c][i] + z[i];
-  return true;
-}
-
 /* Checks every single draw, to rounding: this tests weights, means and covariances of all components at
  * once. */
 static void test_draws_follow_the_closed_form(void) {
@@ -55,7 +22,7 @@ static void test_draws_follow_the_closed_form(void) {
         double expected[FIXTURE_DIMENSION];
         for (uint32_t m = 0; m < DRAWS; m++) {
           Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = 4, .round = 7, .draw = m};
-          if (!expected_draw(d, components, &posterior, rng, expected)) continue;
+          if (fixture_component_draw(d, components, &posterior, rng, expected) < 0) continue;
           for (int i = 0; i < d; i++) CHECK_NEAR(theta[i * DRAWS + (int)m], expected[i], 1e-10);
         }
         free(theta);

@@ -128,37 +128,6 @@ static void test_neighbours(void) {
 
 static const char *const LAPLACE = "approximation=laplace";
 
-static void cholesky_lower(int d, const double *a, double *l) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      double sum = a[i * d + j];
-      for (int k = 0; k < j; k++) sum -= l[i * d + k] * l[j * d + k];
-      l[i * d + j] = i == j ? sqrt(sum) : sum / l[j * d + j];
-    }
-}
-
-/* Computes the draw that 1 uniform and d normals of the stream must give (mixture_posterior.c); returns its
- * component, or -1 when the uniform is within 1e-6 of a boundary. */
-static int expected_draw(int d, int components, const FixturePosterior *posterior, Rng rng, double *theta) {
-  double u, z[D_MOST], precision[SQUARE_MOST], l[SQUARE_MOST];
-  int c = 0;
-  rng_uniform(&rng, 1, &u);
-  rng_normal(&rng, d, z);
-  for (; c < components - 1; c++) {
-    if (fabs(u - posterior->weight[c]) < 1e-6) return -1;
-    if (u < posterior->weight[c]) break;
-    u -= posterior->weight[c];
-  }
-  fixture_invert(d, posterior->covariance[c], precision);
-  cholesky_lower(d, precision, l);
-  for (int i = d - 1; i >= 0; i--) {
-    for (int j = i + 1; j < d; j++) z[i] -= l[j * d + i] * z[j];
-    z[i] /= l[i * d + i];
-  }
-  for (int i = 0; i < d; i++) theta[i] = posterior->mean[c][i] + z[i];
-  return c;
-}
-
 /* Checks that every draw is that of the Laplace approximation, to 2e-4: the last step of IRLS has R delta <=
  * 1e-8 with R and delta alike, and the precision is taken before it, so it is right to about R = 1e-4. The
  * draws with u close to a boundary fix the weights to the spacing of 4 000 uniforms. */
@@ -184,7 +153,7 @@ static void test_draws_follow_laplace(void) {
           CU_ASSERT_EQUAL(fallbacks, 0);
           for (uint32_t m = 0; m < DRAWS; m++) {
             Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = 4, .round = 7, .draw = m};
-            if (expected_draw(d, components, &posterior, rng, expected) < 0) continue;
+            if (fixture_component_draw(d, components, &posterior, rng, expected) < 0) continue;
             for (int i = 0; i < d; i++) worst = fmax(worst, fabs(theta[i * DRAWS + (int)m] - expected[i]));
           }
           CHECK_NEAR(worst, 0, 2e-4);
@@ -271,7 +240,7 @@ static void test_mixts_law(void) {
     double share[C] = {0}, exact[C], total = 0, mass = 0, right = 0, expected[2];
     for (uint32_t m = 0; m < DRAWS; m++) {
       Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .run = 3, .round = 7, .draw = m};
-      int c = expected_draw(2, C, &laplace, rng, expected);
+      int c = fixture_component_draw(2, C, &laplace, rng, expected);
       if (c >= 0 && fabs(theta[m] - expected[0]) < 2e-4) share[c] += 1.0 / DRAWS;
       right += (theta[m] > split) / (double)DRAWS;
     }

@@ -31,24 +31,6 @@ static Mixture guarded(Arena *memory, const Mixture *prior, double g) {
   return out;
 }
 
-static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, double shift) {
-  enum { SAMPLES = 400 };
-  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
-  Mixture mixture = fixture_mixture(memory, d, 2, 1.5);
-  Samples samples = {.d = d, .n = SAMPLES};
-  Prior prior;
-  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
-  samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
-  mixture_sample(&mixture, &rng, samples.theta);
-  for (int k = 0; k < d * SAMPLES; k++) samples.theta[k] += shift;
-  prior_settle(family, &fit, d);
-  Status status = prior_fit(memory, family, &fit, &samples, &prior);
-  CHECK_OK(status);
-  ASSERT(status == STATUS_OK);
-  free(samples.theta);
-  return prior;
-}
-
 /* ---- every sampler */
 
 static bool same_lane(int d, int n, const double *a, const double *b) {
@@ -86,7 +68,7 @@ static void test_every_sampler(void) {
   const char *likelihoods[] = {"gaussian", "logistic"};
   int pairs = 0;
   for (int f = 0; prior_family(f); f++) {
-    const Prior prior = fitted_prior(&memory, prior_family(f), 2, 0);
+    const Prior prior = fixture_fitted_prior(&memory, prior_family(f), 2, false);
     for (int l = 0; l < 2; l++) {
       const Likelihood likelihood = {.ops = likelihood_find(likelihoods[l]), .noise = 0.8};
       for (int m = 0; sampler_method(m); m++) {
@@ -277,7 +259,7 @@ static void test_wrong_prior(void) {
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     SCRATCH_ARENA(memory);
     const Likelihood likelihood = fixture_likelihood(0.5);
-    const Prior prior = fitted_prior(&memory, prior_find(cases[k].family), 2, 0);
+    const Prior prior = fixture_fitted_prior(&memory, prior_find(cases[k].family), 2, false);
     const History history = observe(&memory, truth, &likelihood);
     double *theta = fixture_draw(sampler_find(cases[k].method), &prior, &history, 0, DRAWS, 1, &set, NULL);
     for (int i = 0; i < 2; i++) {
@@ -346,7 +328,7 @@ static void test_files(void) {
   const Likelihood likelihood = fixture_likelihood(1);
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
   for (int f = 0; prior_family(f); f++) {
-    Prior prior = fitted_prior(&memory, prior_family(f), 2, 0), loaded;
+    Prior prior = fixture_fitted_prior(&memory, prior_family(f), 2, false), loaded;
     CHECK_OK(prior_save(&prior, "guard_prior.nc"));
     CHECK_OK(prior_load(&memory, "guard_prior.nc", &fit, &loaded));
     const Mixture *saved = prior_stand_in(&prior), *read = prior_stand_in(&loaded);
@@ -356,7 +338,7 @@ static void test_files(void) {
     CU_ASSERT(memcmp(saved->log_norm, read->log_norm, (size_t)read->components * sizeof(double)) == 0);
   }
   /* A file from before, with networks only. */
-  Prior prior = fitted_prior(&memory, prior_find("diffusion"), 2, 0), loaded;
+  Prior prior = fixture_fitted_prior(&memory, prior_find("diffusion"), 2, false), loaded;
   prior.companion = NULL;
   CHECK_OK(prior_save(&prior, "guard_prior.nc"));
   CHECK_OK(prior_load(&memory, "guard_prior.nc", &fit, &loaded));

@@ -8,25 +8,6 @@ enum { RUNS = 3, DRAWS = 28, MANY = 5000 };
 
 static const int DIMENSIONS[] = {1, 2, 5};
 
-/* Fits a prior of the family to samples of a mixture in R^d, with a chain of either schedule. */
-static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, bool log_snr) {
-  enum { SAMPLES = 400 };
-  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
-  fit.schedule.log_snr = log_snr;
-  Mixture mixture = fixture_mixture(memory, d, 2, 1.5);
-  Samples samples = {.d = d, .n = SAMPLES};
-  Prior prior;
-  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
-  samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
-  mixture_sample(&mixture, &rng, samples.theta);
-  prior_settle(family, &fit, d);
-  int status = prior_fit(memory, family, &fit, &samples, &prior);
-  CHECK_OK(status);
-  ASSERT(status == STATUS_OK);
-  free(samples.theta);
-  return prior;
-}
-
 /* Tells whether theta[d, 1 x columns] equals columns of block[d, RUNS x DRAWS] from `first` on, byte for
  * byte. */
 static bool same_columns(int d, int columns, const double *theta, const double *block, int first) {
@@ -166,7 +147,7 @@ static void test_every_sampler_prior_and_likelihood(void) {
   int pairs = 0, exact = 0;
   for (int family = 0; prior_family(family); family++)
     for (size_t k = 0; k < sizeof DIMENSIONS / sizeof *DIMENSIONS; k++) {
-      Prior prior = fitted_prior(&memory, prior_family(family), DIMENSIONS[k], false);
+      Prior prior = fixture_fitted_prior(&memory, prior_family(family), DIMENSIONS[k], false);
       for (int i = 0; likelihood_family(i); i++) {
         const Likelihood likelihood = {.ops = likelihood_family(i), .noise = 0.7};
         check_methods(0, &prior, &likelihood, &pairs, &exact);
@@ -181,7 +162,7 @@ static void test_every_chain_of_even_stages(void) {
   for (int family = 0; prior_family(family); family++) {
     if (!(prior_family(family)->able & PRIOR_CHAIN)) continue;
     SCRATCH_ARENA(memory);
-    Prior prior = fitted_prior(&memory, prior_family(family), 2, true);
+    Prior prior = fixture_fitted_prior(&memory, prior_family(family), 2, true);
     for (int i = 0; likelihood_family(i); i++) {
       const Likelihood likelihood = {.ops = likelihood_family(i), .noise = 0.7};
       check_methods(NEEDS_CHAIN, &prior, &likelihood, &pairs, &exact);

@@ -11,27 +11,6 @@ enum { MANY = 6000 };
 
 /* ---- densities of the stages of a closed-form prior */
 
-/* Computes the law of s_t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar)
- * noise. */
-static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
-  const int d = mixture->d;
-  const double signal = chain->schedule.alpha_bar[t];
-  Mixture out;
-  CHECK_OK(mixture_create(memory, d, mixture->components, &out));
-  for (int c = 0; c < mixture->components; c++) {
-    out.weight[c] = mixture->weight[c];
-    for (int i = 0; i < d; i++) {
-      out.mean[c * d + i] = sqrt(signal) * (mixture->mean[c * d + i] - chain->shift[i]) / chain->scale[i];
-      for (int j = 0; j < d; j++)
-        out.covariance[(c * d + i) * d + j] =
-            signal * mixture->covariance[(c * d + i) * d + j] / (chain->scale[i] * chain->scale[j]) +
-            (i == j ? 1 - signal : 0);
-    }
-  }
-  CHECK_OK(mixture_prepare(&out));
-  return out;
-}
-
 static void test_stage_densities(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, POINTS = 30 };
@@ -41,7 +20,7 @@ static void test_stage_densities(void) {
   Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   CU_ASSERT_EQUAL(prior.chain->density_from, 0);
   for (int k = 0; k < 5; k++) {
-    Mixture reference = noised(&memory, &mixture, prior.chain, stages[k]);
+    Mixture reference = fixture_noised(&memory, &mixture, prior.chain, stages[k]);
     double s[D * POINTS], density[POINTS], score[D * POINTS], expected[POINTS], expected_score[D * POINTS];
     Rng rng = fixture_rng((uint32_t)k, 60);
     rng_normal(&rng, D * POINTS, s);

@@ -3,28 +3,24 @@
  * definition. */
 #include "core/arena.h"
 #include "harness.h"
+#include "study_text.h"
 
 #include "core/rng.h"
 #include "model/history/history_passes.h"
 #include "problem/problem.h"
 #include "problem/world.h"
-#include "study/keys.h"
-#include "study/study_problem.h"
 
 #include <string.h>
 
 enum { RUNS = 64, D = 3, ROUNDS = 6 };
 
 static Problem make_problem(const char *keys) {
-  StudyFile *file;
   Problem problem;
   char text[512];
   snprintf(text, sizeof text,
            "name: t\nseed: 4\npolicies: [ts]\nproblem: {rounds: 9, drift: {kind: switch, every: 3}, %s}\n",
            keys);
-  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
-  CHECK_OK(study_problem_create(file->settings[0], &problem));
-  config_study_free(file);
+  CHECK_OK(study_text_problem(text, &problem));
   return problem;
 }
 

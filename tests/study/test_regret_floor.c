@@ -2,11 +2,11 @@
  * learns in a round; where there is no floor. Its value in known cases is tested in
  * program_regret_floor.py. */
 #include "harness.h"
+#include "study_text.h"
 
 #include "model/denoiser/denoiser.h"
 #include "problem/problem.h"
 #include "problem/world.h"
-#include "study/keys.h"
 #include "study/probe/regret_floor.h"
 #include "study/study_problem.h"
 
@@ -16,12 +16,8 @@
 
 static Status make_problem(const char *keys, Problem *out) {
   char text[512];
-  StudyFile *study;
   snprintf(text, sizeof text, "{name: t, %s, policies: [random]}\n", keys);
-  CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &study));
-  Status status = study_problem_create(study->settings[0], out);
-  config_study_free(study);
-  return status;
+  return study_text_problem(text, out);
 }
 
 /* Computes the posterior mean for theta ~ N(m_c, S_c), weights w_c: after evidence (precision l I, vector b)

@@ -39,6 +39,17 @@ sweep:
   problem.theta: [cross, rays]
 """
 
+QUICK_STUDY = """
+name: small
+study: bandit
+seed: 7
+runs: 16
+block: 4
+problem: {theta: cross, arms: 5, rounds: 20}
+policies: [ts, mixts]
+prior: {mixture_starts: 1}
+"""
+
 
 def thompson(*arguments, ranks=0, environment=None, cwd=None):
     """Run the program; `ranks` 0 means without mpiexec. Returns the finished process (text output)."""

@@ -133,6 +133,43 @@ Mixture fixture_cross(Arena *memory) {
   return mixture;
 }
 
+Mixture fixture_noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
+  const int d = mixture->d;
+  const double signal = chain->schedule.alpha_bar[t];
+  Mixture out;
+  CHECK_OK(mixture_create(memory, d, mixture->components, &out));
+  for (int c = 0; c < mixture->components; c++) {
+    out.weight[c] = mixture->weight[c];
+    for (int i = 0; i < d; i++) {
+      out.mean[c * d + i] = sqrt(signal) * (mixture->mean[c * d + i] - chain->shift[i]) / chain->scale[i];
+      for (int j = 0; j < d; j++)
+        out.covariance[(c * d + i) * d + j] =
+            signal * mixture->covariance[(c * d + i) * d + j] / (chain->scale[i] * chain->scale[j]) +
+            (i == j ? 1 - signal : 0);
+    }
+  }
+  CHECK_OK(mixture_prepare(&out));
+  return out;
+}
+
+Prior fixture_fitted_prior(Arena *memory, const PriorOps *family, int d, bool log_snr) {
+  enum { SAMPLES = 400 };
+  PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
+  fit.schedule.log_snr = log_snr;
+  Mixture mixture = fixture_mixture(memory, d, 2, 1.5);
+  Samples samples = {.d = d, .n = SAMPLES};
+  Prior prior;
+  RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
+  samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
+  mixture_sample(&mixture, &rng, samples.theta);
+  prior_settle(family, &fit, d);
+  const Status status = prior_fit(memory, family, &fit, &samples, &prior);
+  CHECK_OK(status);
+  ASSERT(status == STATUS_OK);
+  free(samples.theta);
+  return prior;
+}
+
 Prior fixture_exact_prior(Arena *memory, const Mixture *mixture, const PriorFit *fit) {
   Prior prior;
   Status status = prior_from_mixture(memory, mixture, fit, &prior);
@@ -199,6 +236,37 @@ FixturePosterior fixture_posterior(const Mixture *prior, const FixtureData *data
             out.weight[c] * (out.covariance[c][i * d + j] +
                              (out.mean[c][i] - out.total_mean[i]) * (out.mean[c][j] - out.total_mean[j]));
   return out;
+}
+
+/* Computes the lower triangle L of a = L L'. */
+static void cholesky_lower(int d, const double *a, double *l) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      double sum = a[i * d + j];
+      for (int k = 0; k < j; k++) sum -= l[i * d + k] * l[j * d + k];
+      l[i * d + j] = i == j ? sqrt(sum) : sum / l[j * d + j];
+    }
+}
+
+int fixture_component_draw(int d, int components, const FixturePosterior *posterior, Rng rng, double *theta) {
+  enum { MOST = FIXTURE_DIMENSION };
+  double u, z[MOST], precision[MOST * MOST], l[MOST * MOST];
+  int c = 0;
+  rng_uniform(&rng, 1, &u);
+  rng_normal(&rng, d, z);
+  for (; c < components - 1; c++) {
+    if (fabs(u - posterior->weight[c]) < 1e-6) return -1;
+    if (u < posterior->weight[c]) break;
+    u -= posterior->weight[c];
+  }
+  fixture_invert(d, posterior->covariance[c], precision);
+  cholesky_lower(d, precision, l);
+  for (int i = d - 1; i >= 0; i--) {
+    for (int j = i + 1; j < d; j++) z[i] -= l[j * d + i] * z[j];
+    z[i] /= l[i * d + i];
+  }
+  for (int i = 0; i < d; i++) theta[i] = posterior->mean[c][i] + z[i];
+  return c;
 }
 
 /* ---- draws */

@@ -58,6 +58,13 @@ Mixture fixture_mixture(Arena *memory, int d, int components, double spread);
 /* Returns 1/2 N(0, [1, 0.99; 0.99, 1]) + 1/2 N(0, [1, -0.9; -0.9, 1]): the prior `cross`. */
 Mixture fixture_cross(Arena *memory);
 
+/* Returns the law of stage t of the chain for theta from the mixture, by its definition: z = (theta - shift)
+ * / scale, then sqrt(abar) z + sqrt(1 - abar) noise. */
+Mixture fixture_noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t);
+
+/* Fits a prior of the family to samples of a mixture in R^d, with a chain of either schedule. */
+Prior fixture_fitted_prior(Arena *memory, const PriorOps *family, int d, bool log_snr);
+
 /* Returns a prior with that mixture and its exact chain. */
 Prior fixture_exact_prior(Arena *memory, const Mixture *mixture, const PriorFit *fit);
 
@@ -75,6 +82,11 @@ double fixture_condition(const FixtureData *data, const double *mu, const double
 
 /* Returns the posterior of a mixture of at most four components. */
 FixturePosterior fixture_posterior(const Mixture *prior, const FixtureData *data);
+
+/* Computes theta[d], the draw from `components` Gaussians that a uniform number and d normal ones of the
+ * stream give (mixture_posterior.c): the component by inverse cumulative weights, then mean + L^-T z with L
+ * L' the precision. Returns the component, or -1 when the uniform is within 1e-6 of a boundary. */
+int fixture_component_draw(int d, int components, const FixturePosterior *posterior, Rng rng, double *theta);
 
 /* ---- draws */
 
