@@ -9,7 +9,6 @@
 #include "core/chunk.h"
 #include "io/config/config_rows.h"
 #include "model/history/history_density.h"
-#include "sampler/cost.h"
 #include "sampler/sampler.h"
 
 #include <math.h>
@@ -88,11 +87,6 @@ static void elliptical_slice_sample(Sampler *sampler, const History *history, Rn
   }
 }
 
-static double elliptical_slice_cost(const SamplerWork *work) {
-  const double points = 10 * (double)config_int(work->options, "steps"), lanes = cost_drawn_lanes(work);
-  return work->drawn * work->draws * points * (cost_density(work) + cost_rows(work, lanes, false));
-}
-
 static const ConfigKey KEYS[] = {{INT("steps", 1, 100000, "100", "steps from the prior to a draw")},
                                  {.name = NULL}};
 
@@ -104,5 +98,4 @@ const SamplerOps sampler_elliptical_slice = {.name = "elliptical_slice",
                                              .needs = NEEDS_GAUSSIAN,
                                              .keys = KEYS,
                                              .create = elliptical_slice_create,
-                                             .sample = elliptical_slice_sample,
-                                             .cost = elliptical_slice_cost};
+                                             .sample = elliptical_slice_sample};
