@@ -353,7 +353,7 @@ static void test_shares(void) {
  * finds the same without the closed form: variance and slope are right within 4% and 10%. */
 static void test_learned_mixture(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 3000, TILES = 200 };
+  enum { N = 1500, TILES = 200 };
   Mixture cross = fixture_cross(&memory);
   Samples samples = draw_samples(&cross, N);
   PriorFit fit = short_fit(1000);
@@ -477,7 +477,7 @@ static void test_mixture_alone(void) {
   PriorFit fit = short_fit(5);
   report_of(&fit, &samples, sizeof text, text);
   CU_ASSERT(sscanf(text, "a mixture of %d alone", &components) == 1 && components > 32);
-  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512, fit.steps = 2500, fit.learning_rate = 0.003;
+  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512, fit.steps = 1500, fit.learning_rate = 0.003;
   report_of(&fit, &samples, sizeof text, text);
   CU_ASSERT(sscanf(text, "a network on a mixture of %d", &components) == 1 && components <= 32);
   free(samples.theta);
