@@ -130,10 +130,11 @@ class Logs(ProgramTest):
         self.fail_with(3, "attribute 'noise' is -1", "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts")
 
     def test_ranks(self):
-        """More tasks than the sample: EM over all of them is divided by tasks. The same bytes on 1 to 4 ranks, also for networks."""
+        """More tasks than the sample: EM over all of them is divided by tasks. The same bytes on any ranks, also for networks:
+        three do not divide the 64 slices evenly."""
         self.write("logs.csv", table(*simulate(17000, 2, 2)))
         settings = ("--option", "components=2", "--option", "mixture_starts=1")
-        for ranks in (1, 2, 3, 4):
+        for ranks in (1, 3):
             out = self.train(*settings, name=f"{ranks}.nc", ranks=ranks).stdout
             self.assertIn("iterations over all tasks", out)
             self.assertEqual(self.bytes_of(f"{ranks}.nc"), self.bytes_of("1.nc"), ranks)
@@ -165,16 +166,19 @@ class Logs(ProgramTest):
 
     def kill_when_saved(self, command):
         """Start, and kill -9 once there is a partial file. The end of its second progress bar, for the iterations over all tasks, does not fit
-        into the pipe, so the job cannot end before."""
+        into the pipe, so the job cannot end before. A first one that takes so long that it shows its steps gets room for them."""
         reader, writer = os.pipe()
         size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         os.write(writer, b"." * (size - len("learning the prior: 1/1 in 1234 s\n")))
         job = subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL, stderr=writer)
         try:
-            deadline = time.time() + program.PATIENCE
+            started = roomy = time.time()
             while not os.path.exists(self.path("killed.nc.partial")):
                 self.assertIsNone(job.poll())
-                self.assertLess(time.time(), deadline)
+                self.assertLess(time.time() - started, program.PATIENCE)
+                if time.time() - roomy > 5:
+                    os.read(reader, len("learning the prior: 12345 steps of expectation maximisation, 12 min 34 s\n"))
+                    roomy = time.time()
                 time.sleep(0.02)
         finally:
             job.kill()

@@ -60,9 +60,9 @@ class Replay(program.ProgramTest):
         self.assertEqual(csv["value_low"].tobytes(), self.results("netcdf", *ALL)["value_low"].tobytes())
 
     def test_coverage(self):
-        """100 logs: four standard errors of a share of 95% are 9%. tests/bench/replay_coverage.py uses 1 000."""
-        for name, share in replay.coverage(lambda *arguments: self.succeed("run", *arguments), self.folder, 100).items():
-            self.assertGreater(share, 0.86, name)
+        """60 logs: four standard errors of a share of 95% are 11%. tests/bench/replay_coverage.py uses 1 000."""
+        for name, share in replay.coverage(lambda *arguments: self.succeed("run", *arguments), self.folder, 60).items():
+            self.assertGreater(share, 0.84, name)
 
     def test_bandit_logs(self):
         """Logs of a bandit study: the same on any ranks and after an interruption; rewards of random arms have the value that replay finds."""

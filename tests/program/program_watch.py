@@ -38,21 +38,19 @@ class Watch(program.ProgramTest):
 
     def test_clicks(self):
         """In 200 runs each: Laplace's Gaussian (half a deviation too low at this width) and LinTS are named, ep is not,
-        with one component and with three, in both kinds of study."""
+        with one component in a study of bandits, and with three in one of posteriors."""
         wrong = "{name: mixts, prior: exact, approximation: laplace, label: wrong}"
-        for components in (1, 3):
+        for kind, components, size in (("bandit", 1, "rounds: 50"), ("posterior", 3, "sample_sizes: [10, 40]")):
             more = "{name: lints, prior: exact}, " if components == 1 else ""
-            policies = f"{{name: mixts, prior: exact}}, {more}{wrong}"
-            for kind, size in (("bandit", "rounds: 50"), ("posterior", "sample_sizes: [10, 40]")):
-                study = self.watched(kind, components, policies, size)
-                out = self.path(f"{kind}{components}")
-                shown = self.succeed("run", study, "-o", out).stdout
-                self.assertEqual(self.lines(shown), ["lints", "wrong"] if more else ["wrong"], shown)
-                with xr.open_dataset(f"{out}/results.nc") as data:
-                    offset, spread = data["draws_offset"].sel(policy="mixts").values[0], data["draws_spread"].sel(policy="mixts").values[0]
-                    self.assertLess(abs(offset.mean()), 0.1)   # 0.25 is allowed
-                    self.assertLess(abs(spread.mean() - 1), 0.15)
-                    self.assertLess(data["draws_offset"].sel(policy="wrong").values.mean(), -0.25)
+            study = self.watched(kind, components, f"{{name: mixts, prior: exact}}, {more}{wrong}", size)
+            out = self.path(f"{kind}{components}")
+            shown = self.succeed("run", study, "-o", out).stdout
+            self.assertEqual(self.lines(shown), ["lints", "wrong"] if more else ["wrong"], shown)
+            with xr.open_dataset(f"{out}/results.nc") as data:
+                offset, spread = data["draws_offset"].sel(policy="mixts").values[0], data["draws_spread"].sel(policy="mixts").values[0]
+                self.assertLess(abs(offset.mean()), 0.1)   # 0.25 is allowed
+                self.assertLess(abs(spread.mean() - 1), 0.15)
+                self.assertLess(data["draws_offset"].sel(policy="wrong").values.mean(), -0.25)
 
     def test_absurd_prior(self):
         """Under N(0, 30^2 I), with arms that stay: the draws of `ts` are where the posterior is in every run (up to 8 000 deviations away in 10% of them when
@@ -103,7 +101,7 @@ class Watch(program.ProgramTest):
     def test_feedback_and_event_log(self):
         """Rewards that come late and in batches do not change which policies are named; if arms are picked by probabilities no draw decides, and none is watched."""
         study = self.watched("bandit", 1, "{name: mixts, prior: exact, propensity_draws: 50}, {name: lints, prior: exact, propensity_draws: 50}", "rounds: 30")
-        for name, *changes in (("late", "feedback.delay=3", "feedback.batch=2"), ("log", "event_log=true")):
+        for name, *changes in (("late", "feedback.delay=3", "feedback.batch=2"), ("log", "event_log=true", "runs=10")):
             shown = self.succeed("run", study, "-o", self.path(name), *(word for change in changes for word in ("--set", change))).stdout
             self.assertEqual(self.lines(shown), ["lints"] if name == "late" else [], shown)
             with xr.open_dataset(self.path(f"{name}/results.nc")) as data:
