@@ -222,6 +222,39 @@ static void test_cholesky_lanes(void) {
   }
 }
 
+/* Checks solves with one factor for all lanes: they give back the original, and no lane depends on how many
+ * others there are. */
+static void test_solve_shared(void) {
+  enum { MANY = 19 };
+  for (int c = 0; c < DIMENSION_COUNT; c++) {
+    const int d = DIMENSIONS[c];
+    double *l = random_symmetric(d, 1, 0.1, 500 + d), *b = new_array(d * MANY), *few = new_array(d * MANY);
+    Rng rng = test_rng(550 + d);
+    linalg_factor_cholesky(d, 1, l, NULL);
+    rng_normal(&rng, d * MANY, b);
+    for (int transposed = 0; transposed < 2; transposed++) {
+      double *x = new_array(d * MANY);
+      memcpy(x, b, (size_t)(d * MANY) * sizeof *b);
+      (transposed ? linalg_factor_backward_shared : linalg_factor_forward_shared)(d, MANY, l, x);
+      for (int n = 0; n < MANY; n++)
+        for (int i = 0; i < d; i++) {
+          double sum = 0;
+          for (int j = transposed ? i : 0; j < (transposed ? d : i + 1); j++)
+            sum += (transposed ? l[j * d + i] : l[i * d + j]) * x[j * MANY + n];
+          CHECK_NEAR(sum, b[i * MANY + n], 1e-12);
+        }
+      for (int lanes = 1; lanes < MANY; lanes += 8) {
+        for (int i = 0; i < d; i++) memcpy(few + i * lanes, b + i * MANY, (size_t)lanes * sizeof *b);
+        (transposed ? linalg_factor_backward_shared : linalg_factor_forward_shared)(d, lanes, l, few);
+        for (int i = 0; i < d; i++)
+          CU_ASSERT_EQUAL(memcmp(few + i * lanes, x + i * MANY, (size_t)lanes * sizeof *b), 0);
+      }
+      free(x);
+    }
+    free(l), free(b), free(few);
+  }
+}
+
 /* Checks a transposed product of a matrix that is not symmetric. */
 static void test_multiply(void) {
   for (int c = 0; c < DIMENSION_COUNT; c++) {
@@ -407,6 +440,7 @@ int main(void) {
                          {"special matrices", test_eigen_special},
                          {"eigendecomposition in closed form", test_eigen_closed_form},
                          {"Cholesky factors and solves", test_cholesky_lanes},
+                         {"solves with one factor for all lanes", test_solve_shared},
                          {"products", test_multiply},
                          {"products with one matrix for all lanes", test_multiply_shared},
                          {"pivots that need jitter", test_jitter},

@@ -419,18 +419,31 @@ class OwnData(program.ProgramTest):
 
 
 class Memory(program.ProgramTest):
-    def peak(self, *settings):
-        """Peak memory of a run in MB."""
-        arguments = [program.PROGRAM, "run", self.study, "-o", self.path("out"), "--overwrite", "--progress", "none", "--set", "prior.replicates=1",
-                     "--set", "problem.theta=cross", "--set", "policies=[diffts]", *sum((["--set", s] for s in settings), [])]
+    def peak_of(self, *arguments):
+        """Peak memory of the program in MB."""
         pid = os.fork()
         if pid == 0:
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
-            os.execv(program.PROGRAM, arguments)
+            os.execv(program.PROGRAM, [program.PROGRAM, *arguments])
         _, status, usage = os.wait4(pid, 0)
         self.assertEqual(status, 0)
         return usage.ru_maxrss / 1024
+
+    def peak(self, *settings):
+        """Peak memory of a run in MB."""
+        return self.peak_of("run", self.study, "-o", self.path("out"), "--overwrite", "--progress", "none", "--set", "prior.replicates=1",
+                            "--set", "problem.theta=cross", "--set", "policies=[diffts]", *sum((["--set", s] for s in settings), []))
+
+    @unittest.skipIf(program.SANITIZED, "sanitizers keep freed memory")
+    def test_one_set_of_matrices_for_all_draws(self):
+        """A posterior in 256 dimensions: matrices, of half a megabyte each, exist once and not for each of 100 draws or 999 simulated histories."""
+        d = 256
+        write_prior(self.path("prior.nc"), "gaussian", [1], np.zeros((1, d)), [np.eye(d) + 0.5])
+        chance = np.random.default_rng(1)
+        np.savetxt(self.path("history.csv"), chance.normal(size=(20, d + 1)), delimiter=",", header=",".join(f"x{i + 1}" for i in range(d)) + ",y", comments="")
+        peak = self.peak_of("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "mixts", "-n", "100", "-o", self.path("draws.nc"))
+        self.assertLess(peak, 100)
 
     @unittest.skipIf(program.SANITIZED, "sanitizers keep freed memory")
     def test_flat_in_rounds_and_runs(self):

@@ -257,6 +257,36 @@ void linalg_factor_solve(int d, int lanes, const double *l, double *x) {
   linalg_factor_backward(d, lanes, l, x);
 }
 
+/* Solves L y = x by the sums of each row. */
+INLINE void forward_shared(int count, size_t d, size_t stride, const double *l, double *x) {
+  for (size_t i = 0; i < d; i++) {
+    Real sum = linalg_tile_read(count, 0, x + i * stride);
+    for (size_t j = 0; j < i; j++) sum -= l[i * d + j] * linalg_tile_read(count, 0, x + j * stride);
+    sum /= real_of(l[i * (d + 1)]);
+    linalg_tile_store(count, &sum, x + i * stride);
+  }
+}
+
+/* Solves L' y = x: as soon as an entry is known, it is taken from those above, which reads L by rows too. */
+INLINE void backward_shared(int count, size_t d, size_t stride, const double *l, double *x) {
+  for (size_t i = d; i-- > 0;) {
+    const Real y = linalg_tile_read(count, 0, x + i * stride) / real_of(l[i * (d + 1)]);
+    linalg_tile_store(count, &y, x + i * stride);
+    for (size_t j = 0; j < i; j++) {
+      const Real left = linalg_tile_read(count, 0, x + j * stride) - l[i * d + j] * y;
+      linalg_tile_store(count, &left, x + j * stride);
+    }
+  }
+}
+
+void linalg_factor_forward_shared(int d, int lanes, const double *l, double *x) {
+  TILE_VECTORS(n, lanes, forward_shared, (size_t)d, (size_t)lanes, l, x + n);
+}
+
+void linalg_factor_backward_shared(int d, int lanes, const double *l, double *x) {
+  TILE_VECTORS(n, lanes, backward_shared, (size_t)d, (size_t)lanes, l, x + n);
+}
+
 /* Computes L^-1 in the lower triangle of out[d, d], with one division per row, and then L^-T L^-1 in place:
  * row i needs rows i .. d - 1, and replaces its diagonal entry last. */
 INLINE void invert_factor(int count, size_t d, size_t stride, const double *l, double *out) {

@@ -22,6 +22,9 @@ void linalg_factor_cholesky(int d, int lanes, double *a, int *jitters);
 void linalg_factor_forward(int d, int lanes, const double *l, double *x);
 void linalg_factor_backward(int d, int lanes, const double *l, double *x);
 void linalg_factor_solve(int d, int lanes, const double *l, double *x);
+/* Does the same with one L[d, d] for all lanes, such as draws of one posterior. */
+void linalg_factor_forward_shared(int d, int lanes, const double *l, double *x);
+void linalg_factor_backward_shared(int d, int lanes, const double *l, double *x);
 /* Computes A^-1 from the same factor: inverse[d, d, N], both triangles. */
 void linalg_factor_inverse(int d, int lanes, const double *l, double *inverse);
 

@@ -36,3 +36,17 @@ void mixture_evidence_weigh(int d, int lanes, double constant, const double *fac
     real_store(at, 1, &sum, log_weight);
   }
 }
+
+SIMD_CLONES
+void mixture_evidence_weigh_shared(int d, int lanes, double constant, const double *factor,
+                                   const double *whitened, double *restrict log_weight) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real sum = real_of(constant);
+    for (int i = 0; i < d; i++) {
+      Real y;
+      real_load(at, 1, whitened + i * lanes, &y);
+      sum += 0.5 * y * y - real_log(real_of(factor[i * (d + 1)]));
+    }
+    real_store(at, 1, &sum, log_weight);
+  }
+}

@@ -16,3 +16,6 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
  * factor of P_c, and whitened[d, N] = L^-1 h_c. */
 void mixture_evidence_weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
                             double *log_weight);
+/* Computes the same with one factor[d, d] for all lanes. */
+void mixture_evidence_weigh_shared(int d, int lanes, double constant, const double *factor,
+                                   const double *whitened, double *log_weight);

@@ -14,17 +14,17 @@ struct Alarm {
   int d, draws; /* M */
   RngKey key;
   Mixture wide;
-  History histories; /* of S runs */
   MixturePosterior *under_prior, *under_wide;
   double *theta, *noise; /* [d, M] */
   double *evidence, *surprise; /* [C, S], [S] */
-  int64_t *ignored; /* [S], fallbacks */
-  /* For a conjugate likelihood: */
-  double *precision, *vector; /* [d, d, S], [d, S] */
+  /* For a conjugate likelihood, where all histories have the same Lambda: */
+  double *vector, *whitened; /* [d, S]: b, and scratch */
   double *one, *basis, *eigenvalue; /* [d, d], [d, d], [d]: Lambda, its eigenvectors and eigenvalues */
   double *b; /* [d] */
   const double *noise_of_b; /* [d, d]: its covariance given theta, if that is not Lambda; NULL */
   /* For any other: */
+  History histories; /* of S runs */
+  int64_t *ignored; /* [S], fallbacks */
   double *phi, *y; /* [d, S], [S]: one observation of each history */
   double *uniform, *normal; /* [M] */
 };
@@ -42,6 +42,8 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
                     int draws, uint64_t seed, Alarm **out) {
   const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;
   const Mixture *mixture = prior_stand_in(prior);
+  const bool conjugate = likelihood_is_conjugate(likelihood);
+  const int found = conjugate ? 1 : draws + 1; /* runs whose posteriors are found */
   Alarm *self;
   ALLOCATE(memory, self, 1);
   *out = self;
@@ -49,22 +51,21 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   self->likelihood = likelihood;
   self->d = prior->d, self->draws = draws;
   self->key = rng_key(seed, RNG_ALARM);
-  TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
   TRY(prior_wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
-  TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, NO_DRAWS, &self->under_prior));
-  TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, NO_DRAWS, &self->under_wide));
+  TRY(mixture_posterior_create(memory, mixture, likelihood, found, NO_DRAWS, &self->under_prior));
+  TRY(mixture_posterior_create(memory, &self->wide, likelihood, found, NO_DRAWS, &self->under_wide));
   ALLOCATE_ARRAYS(memory, d * count, self->theta, self->noise);
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->surprise, self->ignored);
-  if (likelihood_is_conjugate(likelihood)) {
-    ALLOCATE(memory, self->precision, d * d * runs);
-    ALLOCATE(memory, self->vector, d * runs);
+  ALLOCATE(memory, self->surprise, runs);
+  if (conjugate) {
+    ALLOCATE_ARRAYS(memory, d * runs, self->vector, self->whitened);
     ALLOCATE_ARRAYS(memory, d * d, self->one, self->basis);
     ALLOCATE_ARRAYS(memory, d, self->eigenvalue, self->b);
     return STATUS_OK;
   }
   ALLOCATE(memory, self->phi, d * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->y, self->uniform, self->normal);
+  ALLOCATE_ARRAYS(memory, runs, self->y, self->uniform, self->normal, self->ignored);
+  TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
   return history_reserve(&self->histories, observations);
 }
 
@@ -87,26 +88,27 @@ static void alarm_add_spectrum(Alarm *self, const double *matrix, double of_nois
     }
 }
 
-/* Fills the histories with Gaussian rewards: the evidence of the given one, and simulated ones of the same
- * precision, b = Lambda theta + noise of the covariance Lambda, or of another if the evidence has aged. */
-static void alarm_fill_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
+/* Finds how the given history and simulated ones of the same precision fare under both mixtures: b = Lambda
+ * theta + noise of the covariance Lambda, or of another if the evidence has aged. */
+static void alarm_weigh_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, runs = self->draws + 1;
   history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
   lanes_repeat(d, runs, self->b, self->vector);
-  lanes_repeat(d * d, runs, self->one, self->precision);
   rng_lanes_normal(rng, d, self->noise);
   for (int i = 0; i < d; i++)
     for (int s = 1; s < runs; s++) self->vector[i * runs + s] = 0;
   alarm_add_spectrum(self, self->one, self->noise_of_b ? 0 : 1, 1);
   if (self->noise_of_b) alarm_add_spectrum(self, self->noise_of_b, 1, 0);
-  history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
+  mixture_posterior_evidence_shared(self->under_wide, history, run, runs, self->vector, self->whitened,
+                                    self->surprise);
+  mixture_posterior_evidence_shared(self->under_prior, history, run, runs, self->vector, self->whitened,
+                                    self->evidence);
 }
 
 void alarm_set_noise(Alarm *self, const double *covariance) { self->noise_of_b = covariance; }
 
-/* Fills the histories with any other rewards: the given observations, with simulated rewards after the real
- * one. */
-static void alarm_fill_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
+/* Does the same for any other rewards: the given observations, with simulated rewards after the real one. */
+static void alarm_weigh_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, draws = self->draws, runs = draws + 1;
   history_clear(&self->histories);
   for (int l = 0; l < history_observations(history, run); l++) {
@@ -122,6 +124,8 @@ static void alarm_fill_rows(Alarm *self, const History *history, int run, RngLan
     }
     history_record(&self->histories, NULL, self->phi, self->y);
   }
+  mixture_posterior_evidence(self->under_wide, &self->histories, self->surprise, self->ignored);
+  mixture_posterior_evidence(self->under_prior, &self->histories, self->evidence, self->ignored);
 }
 
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run) {
@@ -129,11 +133,9 @@ double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stre
   RngLanes rng = rng_lanes(self->key, stream_run, 1, self->draws, (uint32_t)history->rounds);
   self->prior->ops->sample(self->prior, &rng, self->theta);
   if (likelihood_is_conjugate(self->likelihood))
-    alarm_fill_evidence(self, history, run, &rng);
+    alarm_weigh_evidence(self, history, run, &rng);
   else
-    alarm_fill_rows(self, history, run, &rng);
-  mixture_posterior_evidence(self->under_wide, &self->histories, self->surprise, self->ignored);
-  mixture_posterior_evidence(self->under_prior, &self->histories, self->evidence, self->ignored);
+    alarm_weigh_rows(self, history, run, &rng);
   int as_surprising = 1;
   for (int s = 0; s < runs; s++) {
     self->surprise[s] = mixture_posterior_log_sum(components, runs, self->evidence + s) - self->surprise[s];

@@ -165,7 +165,7 @@ static void draw_candidate(DrawnRows *rows, const HistoryView *runs, bool first,
     mixture_posterior_pick(common, runs, &rows->view);
     gather_with_evidence(self, runs, &rows->view);
   }
-  mixture_posterior_solve(common, lanes);
+  mixture_posterior_solve(common, runs, &rows->view);
   find_ratio(rows, lanes, common->draw, self->log_ratio);
   lanes_add((size_t)lanes, -1, self->own_offset, self->log_ratio);
   lanes_add((size_t)lanes, 1, self->log_excess, self->log_ratio);
@@ -187,6 +187,7 @@ static void move_draws(DrawnRows *rows, const HistoryView *runs, RngLanes rng) {
   if (!any) return;
   self->moved = true;
   if (common->prior->components > 1) gather_with_evidence(self, runs, view);
+  mixture_posterior_gather_factors(common, runs, view);
   slice_move(&self->slice, view->lanes, common->own_factor, common->own_whitened, self->moves, self->steps,
              rng, find_ratio, rows, common->draw);
 }
@@ -233,7 +234,7 @@ Status mixture_approximate_create(Arena *memory, const Mixture *prior, int runs,
   MixtureApproximate *self;
   ALLOCATE(memory, self, 1);
   *out = &self->common;
-  TRY(mixture_posterior_begin(memory, &APPROXIMATE, prior, runs, &self->common));
+  TRY(mixture_posterior_begin(memory, &APPROXIMATE, prior, runs, CHUNK_LANES, &self->common));
   self->options = options;
   self->steps = SLICE_STEPS;
   const size_t n = (size_t)self->common.most;

@@ -1,5 +1,10 @@
 /* The posterior of a mixture with a conjugate likelihood: the evidence of the history is shared by all
  * components, and the posterior under each is a Gaussian. */
+#include "core/lanes.h"
+#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_factor.h"
+#include "core/tiling.h"
+#include "model/mixture/mixture_evidence.h"
 #include "sampler/mixture/mixture_posterior_internal.h"
 
 typedef struct {
@@ -28,9 +33,29 @@ Status mixture_exact_create(Arena *memory, const Mixture *prior, int runs, Mixtu
   MixtureExact *self;
   ALLOCATE(memory, self, 1);
   *out = &self->common;
-  TRY(mixture_posterior_begin(memory, &EXACT, prior, runs, &self->common));
+  const int gathered = prior->d > LINALG_BATCH_DIMENSION && runs < CHUNK_LANES ? runs : CHUNK_LANES;
+  TRY(mixture_posterior_begin(memory, &EXACT, prior, runs, gathered, &self->common));
   const size_t d = (size_t)prior->d, n = (size_t)self->common.most;
   ALLOCATE(memory, self->evidence.precision, d * d * n);
   ALLOCATE(memory, self->evidence.vector, d * n);
   return STATUS_OK;
+}
+
+void mixture_posterior_evidence_shared(MixturePosterior *common, const History *history, int run, int lanes,
+                                       const double *b, double *whitened, double *log_evidence) {
+  const Mixture *prior = common->prior;
+  const int d = prior->d;
+  const double unit = 0.5 * d * log(2 * M_PI); /* which the normalisers of the prior contain */
+  const HistoryView view = history_view(history, 1, run, 1);
+  ASSERT(common->ops == &EXACT);
+  find_exact(common, &view, NULL);
+  for (int c = 0; c < prior->components; c++) {
+    const double *factor = mixture_component(common->factor, c, d * d, 1);
+    double *own = log_evidence + (ptrdiff_t)c * lanes;
+    lanes_repeat(d, lanes, prior->information + (ptrdiff_t)c * d, whitened);
+    lanes_add((size_t)d * (size_t)lanes, 1, b, whitened);
+    linalg_factor_forward_shared(d, lanes, factor, whitened);
+    mixture_evidence_weigh_shared(d, lanes, common->constant[c], factor, whitened, own);
+    for (int n = 0; n < lanes; n++) own[n] += unit;
+  }
 }

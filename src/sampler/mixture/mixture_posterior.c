@@ -52,7 +52,7 @@ Status mixture_posterior_check(const Config *options, const Likelihood *likeliho
 /* ---- create */
 
 Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, const Mixture *prior, int runs,
-                               MixturePosterior *out) {
+                               int gathered, MixturePosterior *out) {
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, m = CHUNK_LANES,
                each = components * (d + d * d), fit = MOST_FACTORS / each;
   const size_t most = fit < LEAST_RUNS    ? LEAST_RUNS
@@ -68,8 +68,9 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
   ALLOCATE_ARRAYS(memory, components * n, out->log_weight, out->cumulative);
   ALLOCATE_ARRAYS(memory, n, out->common, out->largest, out->total, out->jitters, out->share);
   ALLOCATE_ARRAYS(memory, m, out->uniform, out->component);
-  ALLOCATE(memory, out->own_factor, d * d * m);
-  ALLOCATE_ARRAYS(memory, d * m, out->draw, out->own_whitened);
+  ALLOCATE_ARRAYS(memory, d * m, out->draw, out->own_whitened, out->together);
+  ALLOCATE(memory, out->own_factor, d * d * (size_t)gathered);
+  ALLOCATE(memory, out->shared_factor, d * d);
   ALLOCATE(memory, out->mean, d * n);
   ALLOCATE(memory, out->covariance, d * d * n);
   return STATUS_OK;
@@ -190,26 +191,63 @@ void mixture_posterior_pick(MixturePosterior *self, const HistoryView *runs, con
   }
 }
 
-void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view) {
+/* Returns whether each draw gets its own copy of a factor: it is the only one of its run, or the matrix is
+ * small. */
+static bool gathers_factors(const MixturePosterior *self, const HistoryView *view) {
+  return view->draws == 1 || self->prior->d <= LINALG_BATCH_DIMENSION;
+}
+
+void mixture_posterior_gather_factors(MixturePosterior *self, const HistoryView *runs,
+                                      const HistoryView *view) {
   const int d = self->prior->d, lanes = view->lanes, parts = runs->lanes;
   for (int n = 0; n < lanes; n++) {
-    const int r = mixture_run_of(runs, view, n), c = self->component[n];
-    const double *factor = mixture_component(self->factor, c, d * d, parts) + r,
-                 *whitened = mixture_component(self->whitened, c, d, parts) + r;
-    for (int i = 0; i < d; i++) {
-      for (int j = i * d; j <= i * (d + 1); j++) self->own_factor[j * lanes + n] = factor[j * parts];
-      self->own_whitened[i * lanes + n] = whitened[i * parts];
-    }
+    const double *factor =
+        mixture_component(self->factor, self->component[n], d * d, parts) + mixture_run_of(runs, view, n);
+    for (int i = 0; i < d; i++)
+      for (int k = i * d; k <= i * (d + 1); k++) self->own_factor[k * lanes + n] = factor[k * parts];
   }
 }
 
-void mixture_posterior_solve(MixturePosterior *self, int lanes) {
-  const int d = self->prior->d;
+void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view) {
+  const int d = self->prior->d, lanes = view->lanes, parts = runs->lanes;
+  for (int n = 0; n < lanes; n++) {
+    const double *whitened =
+        mixture_component(self->whitened, self->component[n], d, parts) + mixture_run_of(runs, view, n);
+    for (int i = 0; i < d; i++) self->own_whitened[i * lanes + n] = whitened[i * parts];
+  }
+  if (gathers_factors(self, view)) mixture_posterior_gather_factors(self, runs, view);
+}
+
+/* Solves L' draw = draw for those draws of run r from component c that are lanes first .. end - 1 of
+ * `lanes`. */
+static void solve_together(MixturePosterior *self, const HistoryView *runs, int r, int c, int first, int end,
+                           int lanes) {
+  const int d = self->prior->d, parts = runs->lanes;
+  int lane[CHUNK_LANES], count = 0;
+  for (int n = first; n < end; n++)
+    if (self->component[n] == c) lane[count++] = n;
+  if (count == 0) return;
+  lanes_copy(d * d, 1, mixture_component(self->factor, c, d * d, parts) + r, parts, self->shared_factor, 1);
+  lanes_gather(d, lanes, count, lane, self->draw, self->together);
+  linalg_factor_backward_shared(d, count, self->shared_factor, self->together);
+  lanes_scatter(d, lanes, count, lane, self->together, self->draw);
+}
+
+void mixture_posterior_solve(MixturePosterior *self, const HistoryView *runs, const HistoryView *view) {
+  const int d = self->prior->d, lanes = view->lanes;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
       self->draw[i * lanes + n] =
           self->own_whitened[i * lanes + n] + self->draw[i * lanes + n] * self->shrink[self->component[n]];
-  linalg_factor_backward(d, lanes, self->own_factor, self->draw);
+  if (gathers_factors(self, view)) {
+    linalg_factor_backward(d, lanes, self->own_factor, self->draw);
+    return;
+  }
+  for (int first = 0, end; first < lanes; first = end) {
+    const int r = mixture_run_of(runs, view, first), last = (runs->first + r + 1) * view->draws - view->first;
+    end = last < lanes ? last : lanes;
+    for (int c = 0; c < self->prior->components; c++) solve_together(self, runs, r, c, first, end, lanes);
+  }
 }
 
 void mixture_posterior_draw(MixturePosterior *self, const HistoryView *runs, const HistoryView *view,
@@ -218,7 +256,7 @@ void mixture_posterior_draw(MixturePosterior *self, const HistoryView *runs, con
   rng_lanes_normal(rng, self->prior->d, self->draw);
   mixture_posterior_pick(self, runs, view);
   mixture_posterior_gather(self, runs, view);
-  mixture_posterior_solve(self, view->lanes);
+  mixture_posterior_solve(self, runs, view);
 }
 
 /* Makes the draws of some runs, the lanes of `runs`; `rng` has the streams of all runs. */

@@ -77,5 +77,10 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
  * is approximate, and up to what history_log_likelihood leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
+/* Computes log_evidence[C, N] of N histories that have the precision of run `run` of this one, whose
+ * likelihood is conjugate, but each its own b[d, N]: the matrices are factored once. Scratch: whitened[d, N].
+ */
+void mixture_posterior_evidence_shared(MixturePosterior *state, const History *history, int run, int lanes,
+                                       const double *b, double *whitened, double *log_evidence);
 /* Returns the logarithm of the summed evidence of this many components, whose entries are `stride` apart. */
 double mixture_posterior_log_sum(int components, int stride, const double *log_evidence);

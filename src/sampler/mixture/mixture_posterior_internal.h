@@ -43,7 +43,9 @@ struct MixturePosterior {
   /* Per draw: */
   double *uniform, *draw; /* [m], [d, m] */
   int *component; /* [m] */
-  double *own_factor, *own_whitened; /* [d, d, m], [d, m]: of the component of each draw */
+  double *own_whitened; /* [d, m]: of the component of each draw */
+  double *own_factor; /* [d, d, m], the same if it is gathered */
+  double *shared_factor, *together; /* [d, d], otherwise, of one run; [d, m], its draws from a component */
   /* Per run, for moments: */
   double *share; /* [n]: of a component in the weights so far */
   double *mean, *covariance; /* [d, n], [d, d, n]: of a component */
@@ -53,9 +55,9 @@ Status mixture_exact_create(Arena *memory, const Mixture *prior, int runs, Mixtu
 Status mixture_approximate_create(Arena *memory, const Mixture *prior, int runs, MixtureOptions options,
                                   MixturePosterior **out);
 
-/* Creates what both share. */
+/* Creates what both share; factors of at most `gathered` draws are gathered. */
 Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, const Mixture *prior, int runs,
-                               MixturePosterior *out);
+                               int gathered, MixturePosterior *out);
 /* Returns where component c of an array[C, rows, n] begins. */
 static inline double *mixture_component(double *array, int c, int rows, int lanes) {
   return array + (ptrdiff_t)c * rows * lanes;
@@ -66,10 +68,12 @@ static inline int mixture_run_of(const HistoryView *runs, const HistoryView *vie
 }
 /* Draws component[m], each by its weight in the run, with uniform[m]. */
 void mixture_posterior_pick(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
-/* Gathers own_factor and own_whitened. */
+/* Gathers own_whitened and, where mixture_posterior_solve needs it, own_factor. */
 void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
+void mixture_posterior_gather_factors(MixturePosterior *self, const HistoryView *runs,
+                                      const HistoryView *view);
 /* Computes draw = L^-T (L^-1 h + shrink z) from draw = z, standard normal: N(P^-1 h, P^-1). */
-void mixture_posterior_solve(MixturePosterior *self, int lanes);
+void mixture_posterior_solve(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
 /* Does all of this: draws from the Gaussians themselves. */
 void mixture_posterior_draw(MixturePosterior *self, const HistoryView *runs, const HistoryView *view,
                             RngLanes *rng);
