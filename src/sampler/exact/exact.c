@@ -59,6 +59,7 @@ typedef struct {
   double *precision, *vector; /* [d, d], [d]: the evidence of a run */
   double *field; /* [d]: vector - precision x at the current corner */
   double *cumulative; /* [2^d]: cumulative weights; bit i of a corner's number is 1 if x_i = 1 */
+  double *uniform; /* [B M] */
 } Hypercube;
 
 /* How a posterior can be drawn from. */
@@ -94,6 +95,7 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
     ALLOCATE(memory, hypercube->precision, d * d);
     ALLOCATE_ARRAYS(memory, d, hypercube->vector, hypercube->field);
     ALLOCATE(memory, hypercube->cumulative, (size_t)1 << d);
+    ALLOCATE(memory, hypercube->uniform, (size_t)setup->runs * (size_t)setup->draws);
     return STATUS_OK;
   }
   Envelope *envelope;
@@ -167,13 +169,13 @@ static void exact_draw_hypercube(Hypercube *self, const History *history, RngLan
                                  double *theta) {
   const int d = history->d;
   const size_t lanes = rng.lanes;
-  rng_lanes_uniform(&rng, 1, theta);
+  rng_lanes_uniform(&rng, 1, self->uniform);
   for (int run = 0; run < history->runs; run++) {
     const HistoryView view = history_view(history, 1, run, 1);
     history_evidence(&view, self->precision, self->vector);
     exact_weigh_hypercube(self, d);
     for (int n = run * draws; n < (run + 1) * draws; n++) {
-      const double place = theta[n] * self->cumulative[((size_t)1 << d) - 1];
+      const double place = self->uniform[n] * self->cumulative[((size_t)1 << d) - 1];
       uint32_t vertex = 0;
       for (int i = d - 1; i >= 0; i--) { /* finds the first whose cumulative weight is above `place` */
         const uint32_t middle = vertex | 1u << i;

@@ -12,24 +12,31 @@
 #include "model/history/irls.h"
 #include "model/mixture/mixture.h"
 
+typedef struct MixtureApproximation MixtureApproximation;
+
+/* Finds evidence[d + d d, n], and doubt[n] unless it is 0, of the rows of a view under the component whose
+ * prior is in self; the evidence holds what to start from, which is `warm` if it is that of the last round.
+ */
+typedef void MixtureApproximationFind(MixtureApproximation *self, const HistoryView *rows, bool warm,
+                                      double *evidence, int *doubt, int64_t *fallbacks);
+
 /* C components, B runs; n <= CHUNK_LANES lanes, lane last. */
-typedef struct {
+struct MixtureApproximation {
   const Mixture *prior; /* not owned */
   int runs; /* B */
-  bool laplace;
-  bool empty; /* there were no rows: value is 0 */
-  bool *at_mode; /* [n]: value is the offset, not the log evidence */
+  MixtureApproximationFind *find; /* by Laplace's method or by expectation propagation */
+  bool *at_mode; /* [n]: the offset is known, not the log evidence: by Laplace's method, or without rows */
+  double *offset, *log_evidence; /* [n]: the one that is known */
   int64_t *ignored; /* [B] */
   Irls irls;
   Ep ep;
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: P_c and h_c, with what is forgotten */
   double *log_scale; /* [n]: log s_c of what is forgotten */
   double *mode, *image; /* [d, n]: m, Lambda m */
-  double *value; /* [n]: the offset (Laplace) or the log evidence (expectation propagation) */
-  double *again; /* [d + d d + 1, n]: evidence and offset at the mode, where expectation propagation failed */
+  double *again; /* [d + d d, n]: evidence at the mode, where expectation propagation failed */
   double *last; /* [C, d + d d, B]: evidence in the last round with a draw */
   int last_rounds; /* the number of rows at that time */
-} MixtureApproximation;
+};
 
 Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, bool laplace,
                                     MixtureApproximation *out);

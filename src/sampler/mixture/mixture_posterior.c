@@ -1,6 +1,7 @@
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg_factor.h"
+#include "core/linalg/linalg_lanes.h"
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/mixture/mixture_posterior_internal.h"
 #include "sampler/mixture/moments.h"
