@@ -15,6 +15,7 @@ struct Guard {
   double *evidence; /* [C, B] */
   double *residual; /* [B] */
   double *mean, *covariance, *weight; /* [d, B], [d, d, B], [B]: the wide Gaussian's posterior */
+  int64_t *ignored; /* [B] */
 };
 
 double guard_asked(const Config *options) {
@@ -64,6 +65,7 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   ALLOCATE(memory, self->component, lanes);
   ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);
   ALLOCATE_ARRAYS(memory, runs, self->residual, self->weight);
+  ALLOCATE(memory, self->ignored, runs);
   ALLOCATE(memory, self->mean, d * runs);
   ALLOCATE(memory, self->covariance, d * d * runs);
   return STATUS_OK;
@@ -86,7 +88,7 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   const int wide = self->mixture.components - 1, runs = history->runs;
   guard_weight(self, history, self->weight, fallbacks);
   mixture_posterior_moments(self->posterior, history, wide, wide + 1, self->mean, self->covariance,
-                            fallbacks);
+                            self->ignored); /* counted with the weight */
   mixture_posterior_merge_moments(self->mixture.d, runs, self->weight, self->mean, self->covariance, runs,
                                   mean, covariance, runs);
 }

@@ -3,6 +3,7 @@
 #include "catch_up_fixture.h"
 
 #include "model/prior/training_samples.h"
+#include "sampler/guard.h"
 
 enum { RUNS = 3, DRAWS = 40 };
 static const double G = 0.3, WIDTH = 2;
@@ -203,6 +204,40 @@ static void test_weights(void) {
     }
 }
 
+/* Checks that weights say by a fallback where the evidence of clicks is not to be trusted: 200 clicks of 0
+ * under N(0, 10^2), but not when half of them are 1. Moments count it once. */
+static void test_doubtful_weight(void) {
+  SCRATCH_ARENA(memory);
+  enum { CLICKS = 200 };
+  const char *set = "guard=0.3";
+  const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
+  PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  Mixture mixture;
+  CHECK_OK(mixture_create(&memory, 1, 1, &mixture));
+  mixture.weight[0] = 1, mixture.covariance[0] = 100;
+  CHECK_OK(mixture_prepare(&mixture));
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  for (int ones = 0; ones <= 1; ones++) {
+    const double phi = 1;
+    double weight, mean, variance;
+    int64_t fallbacks = 0;
+    History history;
+    CHECK_OK(history_create(&memory, 1, 1, &likelihood, &history));
+    CHECK_OK(history_reserve(&history, CLICKS));
+    for (int l = 0; l < CLICKS; l++) {
+      const double y = ones && l % 2;
+      history_record(&history, NULL, &phi, &y);
+    }
+    FixtureSampler sampler = make_sampler(&memory, "mixts", &prior, &likelihood, 0, 1, 1, 1, &set);
+    CU_ASSERT(sampler_guard_weight(&sampler.sampler, &history, &weight, &fallbacks));
+    CU_ASSERT_EQUAL(fallbacks, !ones);
+    fallbacks = 0;
+    guard_moments(sampler.sampler.guard, &history, &mean, &variance, &fallbacks);
+    CU_ASSERT_EQUAL(fallbacks, !ones);
+    free_sampler(&sampler);
+  }
+}
+
 /* Compares with the marginal likelihood under the prior and the wide Gaussian together, by quadrature; the
  * path's own error is below 1e-3. */
 static void test_marginal(void) {
@@ -350,6 +385,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"every sampler", test_every_sampler},
                          {"one more component", test_more_component},
                          {"weights in closed form", test_weights},
+                         {"weights that are not to be trusted", test_doubtful_weight},
                          {"marginal likelihood", test_marginal},
                          {"a wrong prior", test_wrong_prior},
                          {"shrunk draws", test_shrink},

@@ -116,6 +116,7 @@ void mixture_posterior_evidence(MixturePosterior *self, const History *history, 
   for (HistoryView runs = first_runs(self, history, MIXTURE_EVIDENCE); runs.lanes > 0;
        next_runs(self, &runs)) {
     find(self, &runs, fallbacks);
+    if (self->ops->doubt) self->ops->doubt(self, &runs, 0, components, fallbacks);
     for (int c = 0; c < components; c++)
       for (int n = 0; n < runs.lanes; n++)
         log_evidence[(size_t)c * (size_t)history->runs + (size_t)(runs.first + n)] =

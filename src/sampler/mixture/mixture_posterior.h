@@ -74,7 +74,8 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
                                double *mean, double *covariance, int64_t *fallbacks);
 /* Computes log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under
  * it. With a conjugate likelihood it is exact up to half the residual (history_residual); with any other it
- * is approximate, and up to what history_log_likelihood leaves out. */
+ * is approximate, with a fallback where that is not to be trusted, and up to what history_log_likelihood
+ * leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
 /* Computes log_evidence[C, N] of N histories that have the precision of run `run` of this one, whose
