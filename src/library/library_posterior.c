@@ -58,7 +58,7 @@ Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
   RESIZE(&self->x_memory, self->x, kept * d, (size_t)room * d);
   RESIZE(&self->y_memory, self->y, kept, room);
   RESIZE(&self->share_memory, self->share, kept, room);
-  if (!likelihood_is_conjugate(&self->likelihood)) { /* a history that cannot grow in place is made again */
+  if (history_state(&self->history) == 0) { /* a history that grows with use is made again */
     SCRATCH_ARENA(memory);
     History history;
     TRY(history_create(&memory, self->d, self->runs, &self->likelihood, &history));
@@ -261,9 +261,9 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
 
 Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
   if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds; allowed: 0 or more", rounds);
-  const bool evidence = likelihood_is_conjugate(&self->likelihood) ||
-                        (self->forgets && mixture_posterior_options(self->options).keep == 0);
-  if (!evidence || self->method->update || self->method->by_observation)
+  const bool evidence = history_state(&self->history) > 0,
+             rows = self->forgets && mixture_posterior_options(self->options).keep > 0;
+  if (!evidence || rows || self->method->update || self->method->by_observation)
     return status_set(
         STATUS_INPUT,
         "sampler %s with likelihood %s keeps more than evidence and cannot age; ageing needs Gaussian "

@@ -54,7 +54,7 @@ static void make_prior(Arena *memory, Case *c) {
 static void make_parts(Arena *memory, Case *c) {
   RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = RUNS};
   ok(world_create(&c->problem, 0, 0, RUNS, &c->world));
-  ok(laplace_dps_evidence_create(memory, D, RUNS, true, &c->evidence));
+  ok(laplace_dps_evidence_create(memory, D, RUNS, 0, &c->evidence));
   c->chunk = chunk_begin(rng);
   rng_lanes_normal(&rng, D, c->theta);
   rng_lanes_normal(&rng, D, c->mu);

@@ -29,7 +29,7 @@ static void test_stage(void) {
     LaplaceEvidence
         stage[D + 1]; /* one for the mean and one for each column of the root: all see the same stages */
     Rng rng = fixture_rng(1, 8);
-    for (int e = 0; e <= D; e++) CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, false, &stage[e]));
+    for (int e = 0; e <= D; e++) CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, LANES, &stage[e]));
     for (int t = 0; t < STAGES; t++) {
       const double v = variances[t], bar = alpha_bars[t];
       double mu[D * LANES], mean[D * LANES], s[D * LANES], z[D * LANES], covariance[LANES][D * D];
@@ -150,7 +150,7 @@ static void test_tolerance(void) {
       for (int exact = 0; exact < 2; exact++) {
         LaplaceEvidence glm_state;
         s[exact] = fixture_new((size_t)(D * LANES), sizeof **s);
-        CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, false, &glm_state));
+        CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, LANES, &glm_state));
         if (exact) glm_state.irls.tolerance = 1e-12;
         draw_chain(&glm_state, prior.chain, &view, s[exact]);
       }

@@ -39,7 +39,7 @@ static void laplace_check_product(void) {
   enum { D = 4, LANES = 8, SQUARE = D * D };
   const double variances[] = {1, 0.03, 0.001, 0}, alpha_bars[] = {0.05, 0.5, 1};
   LaplaceEvidence evidence;
-  CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, true, &evidence));
+  CHECK_OK(laplace_dps_evidence_create(&memory, D, LANES, 0, &evidence));
   evidence.lanes = LANES;
   Rng rng = fixture_rng(1, 1);
   double features[LANES][D][D], b[D * LANES], mu[D * LANES], z[D * LANES], mean[D * LANES], s[D * LANES];

@@ -49,6 +49,7 @@ typedef struct {
   const double *precision, *vector; /* P[d, d, n], h[d, n] */
 } PriorLanes;
 
+/* Creates room for `capacity` lanes; none are needed if the likelihood is conjugate (likelihood_rows). */
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out);
 
 /* Solves for the lanes of the view, with the prior in its coordinates. `evidence` is what to start from,

@@ -58,6 +58,11 @@ static inline bool likelihood_has_network(const Likelihood *likelihood) {
 static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
   return likelihood->ops->quadratic && !likelihood_has_network(likelihood);
 }
+/* Returns n if a history keeps observations as rows, and 0 if it keeps the evidence: of n observations the
+ * number of rows, of n lanes those that need room for a Gaussian in the likelihood's place (irls.h). */
+static inline int likelihood_rows(const Likelihood *likelihood, int n) {
+  return likelihood_is_conjugate(likelihood) ? 0 : n;
+}
 /* Returns whether rewards have the parameter sigma, as Gaussian ones do. */
 static inline bool likelihood_has_noise(const Likelihood *likelihood) {
   return likelihood->ops->self_concordance == 0;

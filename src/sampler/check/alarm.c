@@ -7,10 +7,13 @@
 
 #include <math.h>
 
+typedef struct AlarmWay AlarmWay;
+
 /* M simulated histories; the first of all S = M + 1 is the one that is tested. Lanes last. */
 struct Alarm {
   const Prior *prior;
   const Likelihood *likelihood;
+  const AlarmWay *way;
   int d, draws; /* M */
   RngKey key;
   Mixture wide;
@@ -33,40 +36,7 @@ static const MixtureOptions NO_DRAWS = {.candidates = 1};
 
 bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observations) {
   return prior && prior_stand_in(prior) && !likelihood_has_network(likelihood) &&
-         (likelihood_is_conjugate(likelihood) || observations <= ALARM_ROWS);
-}
-
-int alarm_histories(const Likelihood *likelihood) { return likelihood_is_conjugate(likelihood) ? 999 : 199; }
-
-Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
-                    int draws, uint64_t seed, Alarm **out) {
-  const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;
-  const Mixture *mixture = prior_stand_in(prior);
-  const bool conjugate = likelihood_is_conjugate(likelihood);
-  const int found = conjugate ? 1 : draws + 1; /* runs whose posteriors are found */
-  Alarm *self;
-  ALLOCATE(memory, self, 1);
-  *out = self;
-  self->prior = prior;
-  self->likelihood = likelihood;
-  self->d = prior->d, self->draws = draws;
-  self->key = rng_key(seed, RNG_ALARM);
-  TRY(prior_wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
-  TRY(mixture_posterior_create(memory, mixture, likelihood, found, NO_DRAWS, &self->under_prior));
-  TRY(mixture_posterior_create(memory, &self->wide, likelihood, found, NO_DRAWS, &self->under_wide));
-  ALLOCATE_ARRAYS(memory, d * count, self->theta, self->noise);
-  ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
-  ALLOCATE(memory, self->surprise, runs);
-  if (conjugate) {
-    ALLOCATE_ARRAYS(memory, d * runs, self->vector, self->whitened);
-    ALLOCATE_ARRAYS(memory, d * d, self->one, self->basis);
-    ALLOCATE_ARRAYS(memory, d, self->eigenvalue, self->b);
-    return STATUS_OK;
-  }
-  ALLOCATE(memory, self->phi, d * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->y, self->uniform, self->normal, self->ignored);
-  TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
-  return history_reserve(&self->histories, observations);
+         likelihood_rows(likelihood, observations) <= ALARM_ROWS;
 }
 
 /* Adds (of_noise root(v_k) noise_k + of_theta v_k u_k' theta) u_k to each simulated b, over the eigenvalues
@@ -128,14 +98,71 @@ static void alarm_weigh_rows(Alarm *self, const History *history, int run, RngLa
   mixture_posterior_evidence(self->under_prior, &self->histories, self->evidence, self->ignored);
 }
 
+static Status alarm_create_evidence(Arena *memory, Alarm *self, int observations) {
+  const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
+  (void)observations;
+  ALLOCATE_ARRAYS(memory, d * runs, self->vector, self->whitened);
+  ALLOCATE_ARRAYS(memory, d * d, self->one, self->basis);
+  ALLOCATE_ARRAYS(memory, d, self->eigenvalue, self->b);
+  return STATUS_OK;
+}
+
+static Status alarm_create_rows(Arena *memory, Alarm *self, int observations) {
+  const size_t runs = (size_t)self->draws + 1;
+  ALLOCATE(memory, self->phi, (size_t)self->d * runs);
+  ALLOCATE_ARRAYS(memory, runs, self->y, self->uniform, self->normal, self->ignored);
+  TRY(history_create(memory, self->d, (int)runs, self->likelihood, &self->histories));
+  return history_reserve(&self->histories, observations);
+}
+
+/* How histories are simulated and weighed: as evidence, or row by row. */
+struct AlarmWay {
+  int histories; /* behind the p-values that are shown to users */
+  bool shared; /* all histories have one precision, so that their posteriors share matrices */
+  Status (*create)(Arena *memory, Alarm *self, int observations);
+  void (*weigh)(Alarm *self, const History *history, int run, RngLanes *rng);
+};
+
+static const AlarmWay *alarm_way(const Likelihood *likelihood) {
+  static const AlarmWay evidence = {.histories = 999,
+                                    .shared = true,
+                                    .create = alarm_create_evidence,
+                                    .weigh = alarm_weigh_evidence},
+                        rows = {.histories = 199, .create = alarm_create_rows, .weigh = alarm_weigh_rows};
+  return likelihood_is_conjugate(likelihood) ? &evidence : &rows;
+}
+
+int alarm_histories(const Likelihood *likelihood) { return alarm_way(likelihood)->histories; }
+
+Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
+                    int draws, uint64_t seed, Alarm **out) {
+  const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;
+  const Mixture *mixture = prior_stand_in(prior);
+  const AlarmWay *way = alarm_way(likelihood);
+  const int posteriors = way->shared ? 1 : draws + 1;
+  Alarm *self;
+  ALLOCATE(memory, self, 1);
+  *out = self;
+  self->prior = prior;
+  self->likelihood = likelihood;
+  self->way = way;
+  self->d = prior->d;
+  self->draws = draws;
+  self->key = rng_key(seed, RNG_ALARM);
+  TRY(prior_wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
+  TRY(mixture_posterior_create(memory, mixture, likelihood, posteriors, NO_DRAWS, &self->under_prior));
+  TRY(mixture_posterior_create(memory, &self->wide, likelihood, posteriors, NO_DRAWS, &self->under_wide));
+  ALLOCATE_ARRAYS(memory, d * count, self->theta, self->noise);
+  ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
+  ALLOCATE(memory, self->surprise, runs);
+  return way->create(memory, self, observations);
+}
+
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run) {
   const int runs = self->draws + 1, components = prior_stand_in(self->prior)->components;
   RngLanes rng = rng_lanes(self->key, stream_run, 1, self->draws, (uint32_t)history->rounds);
   self->prior->ops->sample(self->prior, &rng, self->theta);
-  if (likelihood_is_conjugate(self->likelihood))
-    alarm_weigh_evidence(self, history, run, &rng);
-  else
-    alarm_weigh_rows(self, history, run, &rng);
+  self->way->weigh(self, history, run, &rng);
   int as_surprising = 1;
   for (int s = 0; s < runs; s++) {
     self->surprise[s] = mixture_posterior_log_sum(components, runs, self->evidence + s) - self->surprise[s];

@@ -35,10 +35,10 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
   ALLOCATE_ARRAYS(memory, d * n, out->vector, out->column);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d) * REAL_WIDTH);
   ALLOCATE(memory, out->jitters, n);
-  if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
-  ALLOCATE(memory, out->prior_precision, d * d * n);
-  ALLOCATE(memory, out->prior_vector, d * n);
-  return irls_create(memory, out->d, capacity, MODE_TOLERANCE, &out->irls);
+  const int lanes = likelihood_rows(setup->likelihood, capacity);
+  ALLOCATE(memory, out->prior_precision, d * d * (size_t)lanes);
+  ALLOCATE(memory, out->prior_vector, d * (size_t)lanes);
+  return irls_create(memory, out->d, lanes, MODE_TOLERANCE, &out->irls);
 }
 
 /* ---- lanes */

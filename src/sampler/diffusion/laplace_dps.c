@@ -32,16 +32,16 @@ typedef struct {
   double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
 } LaplaceDps;
 
-Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, bool conjugate, LaplaceEvidence *out) {
-  const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
+Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, int rows, LaplaceEvidence *out) {
+  const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector,
+               row_vector = (size_t)d * (size_t)rows, row_matrix = (size_t)d * row_vector;
   *out = (LaplaceEvidence){.d = d};
   ALLOCATE_ARRAYS(memory, matrix, out->precision, out->basis);
   ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->rotated);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
-  if (conjugate) return STATUS_OK;
-  ALLOCATE_ARRAYS(memory, matrix, out->prior_precision, out->half, out->congruent);
-  ALLOCATE_ARRAYS(memory, vector, out->prior_vector, out->mode);
-  return irls_create(memory, d, capacity, MODE_TOLERANCE, &out->irls);
+  ALLOCATE_ARRAYS(memory, row_matrix, out->prior_precision, out->half, out->congruent);
+  ALLOCATE_ARRAYS(memory, row_vector, out->prior_vector, out->mode);
+  return irls_create(memory, d, rows, MODE_TOLERANCE, &out->irls);
 }
 
 /* The factors that a stage applies to draws, eigenvalues and rotated vectors. */
@@ -186,7 +186,7 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
   ALLOCATE_ARRAYS(memory, vector, self->s, self->mu, self->z);
   return laplace_dps_evidence_create(memory, sampler->d, CHUNK_LANES,
-                                     likelihood_is_conjugate(setup->likelihood), &self->evidence);
+                                     likelihood_rows(setup->likelihood, CHUNK_LANES), &self->evidence);
 }
 
 static const ConfigKey KEYS[] = {{WORD("last_stage", "prior",

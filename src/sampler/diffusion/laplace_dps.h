@@ -24,9 +24,9 @@ typedef struct {
   double *half, *congruent; /* [d, d, n]: Lambda Q, Q' Lambda Q of this stage's evidence Lambda */
 } LaplaceEvidence;
 
-/* Creates evidence of up to `capacity` lanes; with `conjugate`, without what only
- * laplace_dps_glm_product needs. */
-Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, bool conjugate, LaplaceEvidence *out);
+/* Creates evidence of up to `capacity` lanes, and what laplace_dps_glm_product needs for up to `rows` of them
+ * (likelihood_rows). */
+Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, int rows, LaplaceEvidence *out);
 
 /* What a stage knows without the evidence: the conditional prior N(mu, v I), and the noise of the state. */
 typedef struct {

@@ -249,13 +249,13 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, vector, self->rotated, self->z);
   ALLOCATE(memory, self->lane_fallbacks, DENOISER_LANES);
   TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
-  if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
+  const int lanes = likelihood_rows(setup->likelihood, DENOISER_LANES);
   self->particles = (int)config_int(setup->options, "particles");
-  TRY(irls_create(memory, sampler->d, DENOISER_LANES, 1e-2, &self->irls));
-  TRY(ep_create(memory, sampler->d, DENOISER_LANES, EP_TOLERANCE, &self->ep));
-  ALLOCATE(memory, self->prior_precision, matrix);
-  ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->moved, self->candidate);
-  ALLOCATE_ARRAYS(memory, DENOISER_LANES, self->log_evidence, self->log_weight, self->uniform);
+  TRY(irls_create(memory, sampler->d, lanes, 1e-2, &self->irls));
+  TRY(ep_create(memory, sampler->d, lanes, EP_TOLERANCE, &self->ep));
+  ALLOCATE(memory, self->prior_precision, d * d * (size_t)lanes);
+  ALLOCATE_ARRAYS(memory, d * (size_t)lanes, self->prior_vector, self->moved, self->candidate);
+  ALLOCATE_ARRAYS(memory, lanes, self->log_evidence, self->log_weight, self->uniform);
   return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
 }
 

@@ -137,12 +137,12 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   const Mixture *prior = setup->prior->mixture;
-  const bool rows = !likelihood_is_conjugate(setup->likelihood);
+  const int rows = likelihood_rows(setup->likelihood, CHUNK_LANES);
   Mala *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->prior = prior;
-  self->white = prior->components == 1 && !rows;
+  self->white = prior->components == 1 && rows == 0;
   self->steps = (int)config_int(setup->options, "steps");
   self->step_size = config_real(setup->options, "step_size");
   ALLOCATE(memory, self->mean, d);
@@ -151,16 +151,16 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, vector, self->q, self->vector, self->b, self->prior_mean, self->prior_variance,
                   self->theta, self->gradient);
   mixture_moments(prior, self->mean, self->covariance);
-  if (rows) {
+  if (rows > 0) {
     ALLOCATE(memory, self->prior_precision, d * vector);
     ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->image);
-    ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
+    ALLOCATE(memory, self->log_likelihood, rows);
     ALLOCATE(memory, self->precision, d * d);
     ALLOCATE(memory, self->information, d);
     const bool inverted = linalg_invert(sampler->d, self->covariance, self->precision);
     ASSERT(inverted);
     linalg_lanes_multiply_shared(sampler->d, 1, false, self->precision, self->mean, self->information);
-    TRY(irls_create(memory, sampler->d, CHUNK_LANES, MODE_TOLERANCE, &self->irls));
+    TRY(irls_create(memory, sampler->d, rows, MODE_TOLERANCE, &self->irls));
   }
   if (self->white && !mixture_is_white(prior)) { /* A, and the mean and covariance of the prior in x */
     double *inverse = self->covariance;

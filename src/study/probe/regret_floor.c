@@ -5,24 +5,22 @@
 #include "problem/world.h"
 #include "study/probes.h"
 
-static Status regret_floor_refuse(const char *why) {
-  return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
-}
+#define REFUSED STATUS_INPUT, "key 'metrics': regret_floor is a bound for "
 
 Status regret_floor_check(const Problem *problem) {
   const ThetaSource *theta = &problem->theta;
   const bool enumerated = theta->ops->prior && problem->d <= DENOISER_MOST_VERTICES;
-  if (!likelihood_is_conjugate(&problem->likelihood)) return regret_floor_refuse("Gaussian rewards only");
+  if (!likelihood_is_conjugate(&problem->likelihood)) return status_set(REFUSED "Gaussian rewards only");
   if (problem->quadratic)
-    return regret_floor_refuse("rewards that are linear in theta*; problem.reward is quadratic");
-  if (problem->drift_every > 0) return regret_floor_refuse("a fixed theta*; with problem.drift it changes");
-  if (problem->per_arm) return regret_floor_refuse("one theta* for all arms; problem.unknown is per_arm");
+    return status_set(REFUSED "rewards that are linear in theta*; problem.reward is quadratic");
+  if (problem->drift_every > 0) return status_set(REFUSED "a fixed theta*; with problem.drift it changes");
+  if (problem->per_arm) return status_set(REFUSED "one theta* for all arms; problem.unknown is per_arm");
   if (problem->ops->arms_of_theta)
-    return regret_floor_refuse("arms that reveal nothing about theta*; those of this problem.family do");
+    return status_set(REFUSED "arms that reveal nothing about theta*; those of this problem.family do");
   if (problem->ops->transform ||
       !(theta->set.n > 0 || theta->has_mixture || problem_theta_is_planar(theta->ops) || enumerated))
-    return regret_floor_refuse(
-        "a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
+    return status_set(
+        REFUSED "a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
   return STATUS_OK;
 }
 
