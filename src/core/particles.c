@@ -2,6 +2,7 @@
 
 #include "core/real.h"
 
+#include <float.h>
 #include <limits.h>
 
 Status particles_check_size(const char *sampler, int64_t particles, int64_t clouds, const char *of) {
@@ -14,13 +15,9 @@ Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
 
-/* Returns the log weight, or -infinity if it is NaN or +infinity. These are recognised by their bits: a
- * floating-point comparison would raise "invalid" on NaN. */
+/* Returns the log weight, or -infinity if it is not finite. */
 static inline double particles_counted_weight(double log_weight) {
-  int64_t bits;
-  memcpy(&bits, &log_weight, sizeof bits);
-  const int64_t infinity = 0x7ff0000000000000, magnitude = bits & INT64_MAX;
-  return magnitude > infinity || bits == infinity ? -INFINITY : log_weight;
+  return special_is_beyond(log_weight, DBL_MAX) ? -INFINITY : log_weight;
 }
 
 SIMD_CLONES

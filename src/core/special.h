@@ -5,13 +5,24 @@
 #include "core/tiling.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Returns a b + c d with c d rounded first, in every copy of a loop. In a sum of two products a compiler
  * may fuse either of them with the addition; for aarch64 gcc fuses one in whole vectors and the other in
  * the lanes left over, so that a lane would depend on how many there are. Adding a zero to c d leaves no
  * choice. */
 INLINE double special_two_products(double a, double b, double c, double d) { return a * b + (c * d + 0.0); }
+
+/* Returns whether |x| > limit, or x is NaN. Numbers are compared as integers, of which those of NaN are the
+ * largest: a floating-point comparison would raise "invalid" on NaN once it is vectorised. */
+static inline bool special_is_beyond(double x, double limit) {
+  int64_t bits, limit_bits;
+  memcpy(&bits, &x, sizeof bits);
+  memcpy(&limit_bits, &limit, sizeof limit_bits);
+  return (bits & INT64_MAX) > limit_bits;
+}
 
 /* exp(r) by its Taylor series, highest power first: STEP(c) replaces p by p r + c. */
 #define SPECIAL_EXP_FIRST (1.0 / 6227020800) /* 1 / 13! */

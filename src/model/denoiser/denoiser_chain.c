@@ -7,26 +7,16 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns whether x is beyond the guard, or NaN. Numbers are compared as integers, where NaN is larger than
- * every number: a floating-point comparison would raise "invalid" on NaN once it is vectorised. */
-static inline bool denoiser_state_is_outside(double x) {
-  const double limit = CHAIN_GUARD;
-  uint64_t bits, limit_bits;
-  memcpy(&bits, &x, sizeof bits);
-  memcpy(&limit_bits, &limit, sizeof limit_bits);
-  return (bits & INT64_MAX) > limit_bits;
-}
-
 SIMD_CLONES
 void denoiser_chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
   const int lanes = chunk->lanes;
   long outside = 0;
-  for (int i = 0; i < d * lanes; i++) outside += denoiser_state_is_outside(s[i]);
+  for (int i = 0; i < d * lanes; i++) outside += special_is_beyond(s[i], CHAIN_GUARD);
   if (outside == 0) return;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double *x = &s[i * lanes + n];
-      if (!denoiser_state_is_outside(*x)) continue;
+      if (!special_is_beyond(*x, CHAIN_GUARD)) continue;
       *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
       fallbacks[(uint32_t)(chunk->first + n) / chunk->rng.draws]++;
     }
