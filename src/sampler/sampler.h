@@ -35,61 +35,80 @@ typedef struct {
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
 } SamplerSetup;
 
+/* A method. An op that is not REQUIRED may be NULL. */
 typedef struct {
+  /* ---- what it is, and what it needs */
+
   const char *name, *summary, *reference;
   const char *default_prior; /* standard | exact | a family of model/prior/prior.h */
   unsigned needs;
   bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
+  const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
+  /* Decides what `needs` cannot express: whether this prior and this likelihood fit. If they do not, writes a
+   * sentence of at most `size` characters and returns false. */
+  bool (*fits)(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence);
+  /* Returns STATUS_INPUT with a sentence if options contradict each other or the likelihood: sampler_check
+   * asks, before any prior is there. */
+  Status (*check)(const Config *options, const Likelihood *likelihood);
+
+  /* ---- draws: REQUIRED */
+
+  /* The only op that allocates: in self->memory. */
+  Status (*create)(Sampler *self, const SamplerSetup *setup);
+  /* M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical fallbacks are
+   * added to fallbacks[B]. */
+  void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+                 int64_t *fallbacks);
+
+  /* ---- what its draws are promised to be: OPTIONAL */
+
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
   /* For a method that is biased by design: in every direction the standard deviation of its draws, divided by
    * that of the posterior, lies between these (with a Gaussian prior and likelihood). 0: no such bias. */
   double narrow, wide;
-  const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
-  /* OPTIONAL. Decides what `needs` cannot express: whether this prior and this likelihood fit. If they do
-   * not, writes a sentence of at most `size` characters and returns false. */
-  bool (*fits)(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence);
-  /* OPTIONAL. Returns STATUS_INPUT with a sentence if options contradict each other or the likelihood:
-   * sampler_check asks, before any prior is there. */
-  Status (*check)(const Config *options, const Likelihood *likelihood);
-  /* REQUIRED. The only op that allocates: in self->memory. */
-  Status (*create)(Sampler *self, const SamplerSetup *setup);
-  /* REQUIRED. M draws for each run: theta[d, B M]. `rng` has the lanes' streams at position 0. Numerical
-   * fallbacks are added to fallbacks[B]. */
-  void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
-                 int64_t *fallbacks);
-  /* OPTIONAL. Does the work of sampler_marginal, for a history that already includes `temper`. */
-  void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,
-                   int64_t *fallbacks);
-  /* OPTIONAL. Does the work of sampler_moments in closed form, without a guard, for a history that already
-   * includes `temper`; if moments_need has NEEDS_MIXTURE or NEEDS_CONJUGATE, only for such a prior or
-   * likelihood. */
+
+  /* ---- closed forms: OPTIONAL */
+
+  /* Does the work of sampler_moments in closed form, without a guard, for a history that already includes
+   * `temper`; if moments_need has NEEDS_MIXTURE or NEEDS_CONJUGATE, only for such a prior or likelihood. */
   void (*moments)(Sampler *self, const History *history, double *mean, double *covariance,
                   int64_t *fallbacks);
   unsigned moments_need;
-  /* OPTIONAL. For samplers that carry a state from round to round. `begin` sets the state of this many runs
-   * to that before the first observation. `update` makes the update of one round = 1, 2, .., history->rounds
-   * (sampler_update_streams). sampler_catch_up says when they are called. */
+  /* Does the work of sampler_marginal, for a history that already includes `temper`. */
+  void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,
+                   int64_t *fallbacks);
+
+  /* ---- a state that is carried from round to round: OPTIONAL, `begin` and `update` both or none */
+
+  /* Sets the state of this many runs to that before the first observation. */
   void (*begin)(Sampler *self, int runs);
+  /* Makes the update of one round = 1, 2, .., history->rounds (sampler_update_streams). sampler_catch_up says
+   * when it is called. */
   void (*update)(Sampler *self, const History *history, int round, int64_t *fallbacks);
   bool at_once; /* one update, of the last round, makes up for all that were missed */
-  /* OPTIONAL. For samplers that carry a state: does the work of sampler_carry. */
-  void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
-  /* For samplers whose draw is their state, which therefore has to move in every round: `update` accepts
-   * uneven histories, and also moves the runs without a new observation. */
+  /* The draw is the state, which therefore has to move in every round: `update` accepts uneven histories, and
+   * also moves the runs without a new observation. */
   bool restless;
-  /* For samplers that read the observations of a history one by one (history_observation, history_since):
-   * each observation keeps its own row even if the arms never change. */
+  /* Does the work of sampler_carry. */
+  void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
+  /* It reads the observations of a history one by one (history_observation, history_since): each observation
+   * keeps its own row even if the arms never change. */
   bool by_observation;
-  /* OPTIONAL. For samplers that carry a Gaussian approximation of the posterior: computes its current mean[d,
-   * B] and covariance[d, d, B]. Not available for a mixture of several Gaussians. The convergence study,
-   * which observes one target again and again, calls it after every step. */
+
+  /* ---- what the convergence study compares, which observes one target again and again: OPTIONAL, one of
+   * them */
+
+  /* The state is a Gaussian approximation of the posterior: computes its current mean[d, B] and
+   * covariance[d, d, B]. Not available for a mixture of several Gaussians. */
   void (*gaussian)(const Sampler *self, double *mean, double *covariance);
-  /* For samplers whose draws are the states of a Markov chain with the posterior as its target: the
-   * convergence study uses the Gaussian of their time average instead. */
+  /* Draws are the states of a Markov chain with the posterior as its target: the Gaussian of their time
+   * average is used. */
   bool chain;
-  /* OPTIONAL. For large d, where none of the ops above is called. */
+
+  /* ---- OPTIONAL: for large d, where none of the ops above is called */
+
   const DiagonalOps *diagonal;
 } SamplerOps;
 
