@@ -133,13 +133,20 @@ static Status study_large_rotate_vectors(Large *self) {
 
 /* ---- draws */
 
-/* Computes theta[d, n] = U x, where a sampler draws x[d, n] from the streams of `purpose`, every rank some
- * columns in each round. The caller must call study_large_draws_destroy, also after a failure. */
-static Status study_large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
-                               const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
+/* What draws: a sampler with its options, under a prior, from the streams of a purpose. */
+typedef struct {
+  const DiagonalOps *ops;
+  const Config *options;
+  const Isotropic *prior;
+  RngPurpose purpose;
+} LargeSampler;
+
+/* Computes theta[d, n] = U x, where a sampler draws x[d, n], every rank some columns in each round. The
+ * caller must call study_large_draws_destroy, also after a failure. */
+static Status study_large_draw(const Large *self, LargeSampler sampler, int n, int64_t *fallbacks,
                                DenseDraws *out) {
   const Dense *dense = self->large->dense;
-  const RngLanes rng = rng_lanes(rng_key(self->study->seed, purpose), self->run, 1, n, self->round);
+  const RngLanes rng = rng_lanes(rng_key(self->study->seed, sampler.purpose), self->run, 1, n, self->round);
   const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
   double *work = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
   int64_t mine = 0;
@@ -147,16 +154,17 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   Chain chain;
   SCOPED(DenseMatrix, x, dense_matrix_destroy);
   *out = (DenseDraws){0};
-  TRY(dense_agree(dense, denoiser_isotropic_chain(&scratch, prior, &fit.schedule, &chain)));
+  TRY(dense_agree(dense, denoiser_isotropic_chain(&scratch, sampler.prior, &fit.schedule, &chain)));
   const Diagonal posterior = {
-      .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
+      .q = self->q, .b = self->b, .prior = sampler.prior, .chain = &chain, .options = sampler.options};
   TRY(dense_matrix_create(dense, self->problem.d, n, &x));
   for (int round = 0; round < dense_rounds(dense, n); round++) {
     const DenseColumns columns = dense_columns(dense, n, round, dense->rank);
     RngLanes here = rng;
     here.first_lane += (uint32_t)columns.first;
     here.lanes = (uint32_t)columns.count;
-    TRY(dense_agree(dense, columns.count > 0 ? ops->draw(&posterior, here, self->lanes, &mine) : STATUS_OK));
+    TRY(dense_agree(dense,
+                    columns.count > 0 ? sampler.ops->draw(&posterior, here, self->lanes, &mine) : STATUS_OK));
     dense_put_columns(dense, round, self->lanes, work, &x);
   }
   double counted = (double)mine;
@@ -235,9 +243,9 @@ static Status study_large_measure_draws(const Large *self, DenseDraws *out) {
 
 /* Makes and measures R exact draws. The caller must call study_large_draws_destroy, also after a failure. */
 static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
+  const LargeSampler exact = {.ops = &diagonal_exact, .prior = &self->exact, .purpose = purpose};
   int64_t ignored = 0;
-  TRY(study_large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
-                       out));
+  TRY(study_large_draw(self, exact, self->reference_draws, &ignored, out));
   return study_large_measure_draws(self, out);
 }
 
@@ -278,9 +286,11 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   Belief belief;
   SCOPED(DenseDraws, draws, study_large_draws_destroy);
   TRY(study_belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
-  const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
-  Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
-                                   self->draws, &result->columns.fallbacks[b], &draws);
+  const LargeSampler sampler = {.ops = method.sampler->diagonal,
+                                .options = policy->options,
+                                .prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard,
+                                .purpose = RNG_AGENT};
+  Status status = study_large_draw(self, sampler, self->draws, &result->columns.fallbacks[b], &draws);
   result->columns.seconds[b] = study_cpu_of_ranks(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
