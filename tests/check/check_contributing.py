@@ -72,6 +72,7 @@ class Contributing(unittest.TestCase):
         formatter, cls.unformatted = tools.find("clang-format")
         if formatter:
             cls.call(formatter, "-i", *touched)
+        cls.call("/usr/bin/python3", cls.tree / "docs/draw_architecture.py")
         cls.copy_build()
         cls.call("cmake", "-S", cls.tree, "-B", cls.build, "-DTHOMPSON_WERROR=ON")
         cls.call("cmake", "--build", cls.build, "-j", "2", "--target", "thompson", *CONFORMANCE)

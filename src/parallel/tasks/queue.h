@@ -1,4 +1,4 @@
-/* The queue from which all ranks take tasks: a line for each policy, longest task first, and shared counters
+/* The queue from which all ranks take tasks: a line for each policy, largest task first, and shared counters
  * of how far each line has got and how long its tasks took (worklist_choose chooses among lines). Each
  * group of ranks has a share of the tasks, with its own counters on one of its ranks; a rank that finds
  * nothing left there continues with the next group's share. Short tasks are taken several at a time; those
@@ -17,9 +17,9 @@ typedef struct {
   bool stopped; /* a rank asked to stop */
 } QueueState;
 
-/* Creates a queue of the study's tasks list[count], where task i costs cost[i] units, for `groups` <= ranks
- * groups. Collective; the caller must call queue_destroy, even after an error. */
-Status queue_create(const Study *study, int groups, int count, const int *list, const double *cost,
+/* Creates a queue of the study's tasks list[count], where task i has size[i], for `groups` <= ranks groups.
+ * Collective; the caller must call queue_destroy, even after an error. */
+Status queue_create(const Study *study, int groups, int count, const int *list, const double *size,
                     Queue **out);
 /* Destroys a queue; NULL is allowed. Collective. */
 void queue_destroy(Queue *queue);
