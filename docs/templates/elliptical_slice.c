@@ -32,9 +32,9 @@ static Status elliptical_slice_create(Sampler *sampler, const SamplerSetup *setu
   ALLOCATE(sampler->memory, self, 1);
   sampler->state = self;
   self->steps = (int)config_int(setup->options, "steps");
-  ALLOCATE_ARRAYS(sampler->memory, sampler->d * CHUNK_LANES, self->theta, self->across, self->point);
-  ALLOCATE_ARRAYS(sampler->memory, CHUNK_LANES, self->here, self->there, self->level, self->angle, self->low,
-                  self->high);
+  ALLOCATE_ARRAYS(sampler->memory, sampler->d * CHUNK_LANES, &self->theta, &self->across, &self->point);
+  ALLOCATE_ARRAYS(sampler->memory, CHUNK_LANES, &self->here, &self->there, &self->level, &self->angle,
+                  &self->low, &self->high);
   ALLOCATE(sampler->memory, self->uniform, (TRIALS + 2) * CHUNK_LANES);
   return history_density_create(sampler->memory, sampler->d, CHUNK_LANES, setup->likelihood,
                                 &self->likelihood);

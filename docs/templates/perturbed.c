@@ -16,7 +16,7 @@ static Status perturbed_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(sampler->memory, self, 1);
   sampler->state = self;
   ALLOCATE(sampler->memory, self->precision, sampler->d * sampler->d * CHUNK_LANES);
-  ALLOCATE_ARRAYS(sampler->memory, sampler->d * CHUNK_LANES, self->vector, self->normal);
+  ALLOCATE_ARRAYS(sampler->memory, sampler->d * CHUNK_LANES, &self->vector, &self->normal);
   return STATUS_OK;
 }
 

@@ -220,8 +220,9 @@ Status app_plan_calibrate(Arena *memory, const PlanSource *source, PlanTimes *ou
   if (parallel_size() > 1)
     return status_set(STATUS_USAGE,
                       "a calibration runs on one rank: run thompson plan without mpiexec or srun");
-  ALLOCATE_ARRAYS(memory, cells, out->run, out->fit);
-  ALLOCATE_ARRAYS(memory, settings, out->shared, out->measured);
+  ALLOCATE_ARRAYS(memory, cells, &out->run, &out->fit);
+  ALLOCATE(memory, out->shared, settings);
+  ALLOCATE(memory, out->measured, settings);
   ALLOCATE(&scratch, order, settings);
   for (int i = 0; i < cells; i++) out->run[i] = NAN;
   for (int s = 0; s < settings; s++)

@@ -65,7 +65,8 @@ static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratin
   int axis[] = {0, dim};
   int64_t *tasks;
   double *features, *rewards;
-  ALLOCATE_ARRAYS(&scratch, ROWS, tasks, rewards);
+  ALLOCATE(&scratch, tasks, ROWS);
+  ALLOCATE(&scratch, rewards, ROWS);
   ALLOCATE(&scratch, features, ROWS * d);
   TRY(store_dimension(file, "observation", total, &axis[0]));
   TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL));

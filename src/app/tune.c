@@ -272,7 +272,9 @@ static Status tune_race_policies(Arena *memory, const Study *priors, const Study
   Prior *prior, wide;
   bool guarded = false, ignored;
   int best;
-  ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
+  ALLOCATE(memory, prior, policies);
+  ALLOCATE(memory, found.results, policies);
+  ALLOCATE(memory, found.order, policies);
   TRY(app_scratch_create(&scratch));
   TRY(study_priors_fit(priors, scratch.path, PROGRESS_AUTO, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);

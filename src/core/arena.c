@@ -38,8 +38,8 @@ Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
   return STATUS_OK;
 }
 
-Status arena_new_arrays(Arena *arena, size_t count, const ArenaArray *arrays) {
-  for (; arrays->out; arrays++) TRY(arena_new(arena, arrays->out, count, arrays->size));
+Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *outs) {
+  for (; *outs; outs++) TRY(arena_new(arena, *outs, count, size));
   return STATUS_OK;
 }
 

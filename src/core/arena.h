@@ -22,14 +22,8 @@ typedef struct {
  * count * size overflows. */
 Status arena_new(Arena *arena, void **out, size_t count, size_t size);
 
-/* An array to allocate: where its address goes, and the size of an element. */
-typedef struct {
-  void **out;
-  size_t size;
-} ArenaArray;
-
-/* Does the same for each of `arrays`; an entry whose `out` is NULL ends the list. */
-Status arena_new_arrays(Arena *arena, size_t count, const ArenaArray *arrays);
+/* Does the same for each of the pointers that `outs` points to, up to a NULL. */
+Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *outs);
 
 /* Makes room for one more element after the first `count` of an array that only this function has ever grown:
  * when count is 0 or a power of two, the array moves to a block with room for twice as many. */
@@ -51,16 +45,10 @@ void arena_free(Arena *arena);
 #define ALLOCATE(arena, pointer, count)                                                                      \
   TRY(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
-/* ALLOCATE_ARRAYS(arena, count, one, other, ..): the same for up to 16 pointers, of any types. */
-#define ALLOCATE_ARRAYS(arena, count, ...)                                                                   \
-  TRY(arena_new_arrays((arena), (size_t)(count), (const ArenaArray[]){ARENA_EACH(__VA_ARGS__){NULL, 0}}))
-/* The preprocessor has no loops: each time it scans the text, it expands one more row. */
-#define ARENA_EACH(...) ARENA_SCAN(ARENA_SCAN(ARENA_SCAN(ARENA_SCAN(ARENA_ROWS(__VA_ARGS__)))))
-#define ARENA_SCAN(...) ARENA_TEXT(ARENA_TEXT(ARENA_TEXT(ARENA_TEXT(__VA_ARGS__))))
-#define ARENA_TEXT(...) __VA_ARGS__
-#define ARENA_ROWS(one, ...) {(void **)&(one), sizeof *(one)}, __VA_OPT__(ARENA_AGAIN ARENA_NONE(__VA_ARGS__))
-#define ARENA_AGAIN() ARENA_ROWS
-#define ARENA_NONE ()
+/* ALLOCATE_ARRAYS(arena, count, &one, &other, ..): the same for several pointers of one type. */
+#define ALLOCATE_ARRAYS(arena, count, one, ...)                                                              \
+  TRY(arena_new_arrays((arena), (size_t)(count), sizeof **(one),                                             \
+                       (void **const *)(__typeof__(one)[]){(one), __VA_ARGS__, NULL}))
 
 /* GROW(arena, pointer, count): TRY to arena_grow the array that `pointer` points to. */
 #define GROW(arena, pointer, count)                                                                          \

@@ -5,7 +5,7 @@
 
 Status reservoir_create(Arena *memory, int lanes, Reservoir *out) {
   *out = (Reservoir){0};
-  ALLOCATE_ARRAYS(memory, lanes, out->top, out->total, out->squares);
+  ALLOCATE_ARRAYS(memory, lanes, &out->top, &out->total, &out->squares);
   return STATUS_OK;
 }
 

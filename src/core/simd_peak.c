@@ -55,7 +55,7 @@ Status simd_peak_memory_create(Arena *memory, int sharers, PeakMemory *out) {
   const double caches = 4.0 * (double)sysconf(_SC_LEVEL3_CACHE_SIZE); /* at most 0 if unknown */
   const double bytes = fmax(fmin(fmax(caches, LEAST_BYTES), MOST_BYTES) / sharers, LEAST_SHARE);
   *out = (PeakMemory){.elements = (size_t)bytes / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
-  ALLOCATE_ARRAYS(memory, out->elements, out->a, out->b, out->c);
+  ALLOCATE_ARRAYS(memory, out->elements, &out->a, &out->b, &out->c);
   return STATUS_OK;
 }
 

@@ -381,7 +381,7 @@ Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out) {
     TRY(read_netcdf_events(memory, path, out, &arm));
   } else {
     TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
-    ALLOCATE_ARRAYS(memory, out->rows, arm, out->reward, out->propensity);
+    ALLOCATE_ARRAYS(memory, out->rows, &arm, &out->reward, &out->propensity);
     for (int i = 0; i < out->rows; i++) {
       arm[i] = last[3 * i];
       out->reward[i] = last[3 * i + 1];

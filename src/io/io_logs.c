@@ -182,7 +182,8 @@ static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
   double *x, *y; /* [ROWS, d], [ROWS] */
   int64_t *task; /* [ROWS] */
   ALLOCATE(&scratch, x, ROWS * d);
-  ALLOCATE_ARRAYS(&scratch, ROWS, y, task);
+  ALLOCATE(&scratch, y, ROWS);
+  ALLOCATE(&scratch, task, ROWS);
   TRY(sink->begin(sink->context, (int)d));
   for (size_t first = 0; first < rows; first += ROWS) {
     const size_t start[2] = {first, 0}, count[2] = {rows - first < ROWS ? rows - first : ROWS, d};

@@ -232,7 +232,7 @@ Status library_posterior_observe(thompson_posterior *self, int n, const double *
   double *before, *after; /* states */
   if (n > INT_MAX - rounds) return status_set(STATUS_INPUT, "cannot add %d observations", n);
   if (!self->forgets && rounds + n > self->room) TRY(library_posterior_grow_history(self, rounds + n));
-  ALLOCATE_ARRAYS(&memory, size, before, after);
+  ALLOCATE_ARRAYS(&memory, size, &before, &after);
   if (self->forgets) history_store(&self->history, 0, before);
   for (int row = 0; row < n; row++) {
     const size_t place = (size_t)self->history.rounds;

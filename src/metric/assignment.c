@@ -49,8 +49,10 @@ Status assignment_create(Arena *memory, int most, Assignment **out) {
   const size_t stride = (size_t)assignment_stride(most);
   ALLOCATE(memory, a, 1);
   ALLOCATE(memory, a->rounded, (size_t)most * stride);
-  ALLOCATE_ARRAYS(memory, most, a->row_of, a->free_rows, a->closed, a->closed_distance);
-  ALLOCATE_ARRAYS(memory, stride, a->v, a->price, a->distance, a->open_v, a->before);
+  ALLOCATE_ARRAYS(memory, most, &a->row_of, &a->free_rows, &a->closed);
+  ALLOCATE(memory, a->closed_distance, most);
+  ALLOCATE_ARRAYS(memory, stride, &a->v, &a->distance, &a->open_v, &a->before);
+  ALLOCATE(memory, a->price, stride);
   *out = a;
   return STATUS_OK;
 }

@@ -31,9 +31,10 @@ Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wa
   w->most_dimension = most_dimension;
   w->most_points = most_points;
   ALLOCATE(memory, w->slices, (size_t)most_dimension * SLICES);
-  ALLOCATE_ARRAYS(memory, (size_t)most_points * SLICES, w->sorted_x, w->sorted_y);
-  ALLOCATE_ARRAYS(memory, most_points, w->projected, w->x, w->y, w->merged);
-  ALLOCATE_ARRAYS(memory, most_dimension, w->direction, w->candidate, w->gradient, w->candidate_gradient);
+  ALLOCATE_ARRAYS(memory, (size_t)most_points * SLICES, &w->sorted_x, &w->sorted_y);
+  ALLOCATE(memory, w->projected, most_points);
+  ALLOCATE_ARRAYS(memory, most_points, &w->x, &w->y, &w->merged);
+  ALLOCATE_ARRAYS(memory, most_dimension, &w->direction, &w->candidate, &w->gradient, &w->candidate_gradient);
   *out = w;
   return STATUS_OK;
 }

@@ -18,8 +18,8 @@ Status ridge_create(Policy *policy, Ridge *out) {
   ALLOCATE(memory, out->cholesky, square * (size_t)runs);
   ALLOCATE(memory, out->theta, (size_t)d * (size_t)runs);
   TRY(irls_create(memory, d, lanes, 1e-8, &out->irls));
-  ALLOCATE_ARRAYS(memory, square * (size_t)lanes, out->prior_precision, out->precision);
-  ALLOCATE_ARRAYS(memory, (size_t)d * (size_t)lanes, out->prior_vector, out->vector);
+  ALLOCATE_ARRAYS(memory, square * (size_t)lanes, &out->prior_precision, &out->precision);
+  ALLOCATE_ARRAYS(memory, (size_t)d * (size_t)lanes, &out->prior_vector, &out->vector);
   policy_ridge_add_identity(d, lanes, out->prior_precision);
   return STATUS_OK;
 }

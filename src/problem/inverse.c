@@ -40,8 +40,8 @@ static Status inverse_problem_create(Problem *self, const Config *config) {
   const size_t d = (size_t)self->d;
   double *covariance, *columns, *mean, *variance;
   ALLOCATE(&self->memory, state->axes, d * d);
-  ALLOCATE_ARRAYS(&scratch, d * d, covariance, columns);
-  ALLOCATE_ARRAYS(&scratch, d, mean, variance);
+  ALLOCATE_ARRAYS(&scratch, d * d, &covariance, &columns);
+  ALLOCATE_ARRAYS(&scratch, d, &mean, &variance);
   mixture_moments(&self->theta.mixture, mean, covariance);
   const Status status = linalg_eigen(self->d, covariance, columns, variance);
   io_dataset_transpose(self->d, self->d, columns, state->axes);

@@ -32,7 +32,8 @@ Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, 
   double *phi, *y, *regret; /* [d, BLOCK], [BLOCK], [BLOCK] */
   double *one; /* [d], one phi */
   Samples theta;
-  ALLOCATE_ARRAYS(&scratch, BLOCK, arm, y, regret);
+  ALLOCATE(&scratch, arm, BLOCK);
+  ALLOCATE_ARRAYS(&scratch, BLOCK, &y, &regret);
   ALLOCATE(&scratch, phi, d * BLOCK);
   ALLOCATE(&scratch, one, d);
   TRY(problem_training_samples(&scratch, problem, replicate, (int64_t)first + tasks, &theta));

@@ -23,7 +23,7 @@ static Status target_world_create(Problem *self, const Config *config) {
                       "study convergence has a Gaussian target, so likelihood must be gaussian, not %s",
                       self->likelihood.ops->name);
   self->likelihood.noise = 1;
-  ALLOCATE_ARRAYS(&self->memory, self->d, state->deviation, state->point);
+  ALLOCATE_ARRAYS(&self->memory, self->d, &state->deviation, &state->point);
   ALLOCATE(&self->memory, state->rotation, (size_t)self->d * (size_t)self->d);
   const double kappa = config_real(config, "problem.condition_number");
   for (int i = 0; i < self->d; i++) state->deviation[i] = i ? pow(kappa, 0.5 * i / (self->d - 1)) : 1;

@@ -197,13 +197,14 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
     out->gaussian = mixture && mixture->components == 1 && !out->sampler.guard && method->exact &&
                     likelihood_is_conjugate(setup->likelihood) && sampler_has_moments(method, true, true);
   }
-  ALLOCATE_ARRAYS(memory, runs, out->arm, out->top);
+  ALLOCATE(memory, out->arm, runs);
+  ALLOCATE(memory, out->top, runs);
   if (ops->moments || out->gaussian) {
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);
   }
   if (ops->reward && !likelihood_is_linear(setup->likelihood))
-    ALLOCATE_ARRAYS(memory, runs, out->center, out->deviation);
+    ALLOCATE_ARRAYS(memory, runs, &out->center, &out->deviation);
   if (!config_is(options, "horizon", "study")) out->horizon = (int)config_int(options, "horizon");
   return ops->create ? ops->create(out) : STATUS_OK;
 }

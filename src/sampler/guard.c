@@ -64,7 +64,7 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   ALLOCATE(memory, self->theta, d * lanes);
   ALLOCATE(memory, self->component, lanes);
   ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->residual, self->weight);
+  ALLOCATE_ARRAYS(memory, runs, &self->residual, &self->weight);
   ALLOCATE(memory, self->ignored, runs);
   ALLOCATE(memory, self->mean, d * runs);
   ALLOCATE(memory, self->covariance, d * d * runs);

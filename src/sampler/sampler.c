@@ -148,7 +148,9 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
     return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
                       method->name, setup->draws, setup->runs, out->d);
   if (setup->options) out->temper = config_real(setup->options, "temper");
-  ALLOCATE_ARRAYS(memory, setup->runs, out->ess, out->fallbacks, out->digits, out->outweighs);
+  ALLOCATE_ARRAYS(memory, setup->runs, &out->ess, &out->outweighs);
+  ALLOCATE(memory, out->fallbacks, setup->runs);
+  ALLOCATE(memory, out->digits, setup->runs);
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));

@@ -171,11 +171,12 @@ static Status study_convergence_block_create(Arena *memory, Block *block) {
   setup.options = block->options;
   TRY(sampler_create(memory, run->method.sampler, &setup, &block->sampler));
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
-  ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
-                  block->factor);
-  ALLOCATE_ARRAYS(memory, d * runs, block->vector, block->mean, block->theta, block->deviation);
-  ALLOCATE_ARRAYS(memory, runs, block->log_determinant, block->work, block->kl, block->jitters,
-                  block->reached);
+  ALLOCATE_ARRAYS(memory, d * d * runs, &block->precision, &block->evidence, &block->covariance,
+                  &block->spread, &block->factor);
+  ALLOCATE_ARRAYS(memory, d * runs, &block->vector, &block->mean, &block->theta, &block->deviation);
+  ALLOCATE_ARRAYS(memory, runs, &block->log_determinant, &block->work, &block->kl);
+  ALLOCATE(memory, block->jitters, runs);
+  ALLOCATE(memory, block->reached, runs);
   study_learn_target(block);
   return STATUS_OK;
 }

@@ -147,7 +147,9 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
   }
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
-  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
+  ALLOCATE(memory, block->arm, runs);
+  ALLOCATE_ARRAYS(memory, runs, &block->reward, &block->regret);
+  ALLOCATE(memory, block->ignored, runs);
   ALLOCATE(memory, block->phi, d * runs);
   static const int needed[SETS] = {0, POSTERIOR_NEEDS_REFERENCE, POSTERIOR_NEEDS_FLOOR};
   for (int s = 0; s < SETS; s++) {

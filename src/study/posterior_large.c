@@ -62,7 +62,7 @@ static Status study_large_create(const Study *study, const StudyLarge *large, co
   TRY(study_problem_create(self->setting, &self->problem));
   self->round = (uint32_t)self->problem.arms;
   const size_t d = (size_t)self->problem.d;
-  ALLOCATE_ARRAYS(&self->memory, d, self->q, self->b, self->truth, self->direction);
+  ALLOCATE_ARRAYS(&self->memory, d, &self->q, &self->b, &self->truth, &self->direction);
   ALLOCATE(&self->memory, self->lanes, 2 * d * (size_t)self->most_columns);
   TRY(denoiser_isotropic_create(&self->memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;

@@ -171,7 +171,7 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
   ALLOCATE(memory, block->events, log->rows);
   ALLOCATE(memory, block->square, d * d);
   ALLOCATE(memory, block->terms, runs * TERMS * (size_t)log->rows);
-  ALLOCATE_ARRAYS(memory, runs, block->weights[FROZEN], block->weights[LEARNING]);
+  ALLOCATE_ARRAYS(memory, runs, &block->weights[FROZEN], &block->weights[LEARNING]);
   block->least = 1;
   for (int e = 0; e < log->rows; e++) block->least = fmin(block->least, log->propensity[e]);
   return study_replay_audit(log, config_is(block->run->setting, "problem.arms", "auto"), &block->audit);

@@ -238,7 +238,7 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
     ruler.exact[k].n = pack->draws;
     ALLOCATE(&scratch, ruler.exact[k].theta, values);
   }
-  ALLOCATE_ARRAYS(&scratch, d, ruler.truth, ruler.direction);
+  ALLOCATE_ARRAYS(&scratch, d, &ruler.truth, &ruler.direction);
   ruler.comparison.truth = ruler.truth;
   TRY(history_density_create(&scratch, d, 1, &pack->problem.likelihood, &density));
   ALLOCATE(&scratch, ruler.values, pack->draws);
@@ -315,7 +315,7 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   TRY(metric_distinct(d, n, draws, &out->distinct));
   TRY(metric_distinct(d, m, reference, &out->reference_distinct));
   ALLOCATE(&scratch, self.order, n > m ? n : m);
-  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)points, self.x, self.y, self.z);
+  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)points, &self.x, &self.y, &self.z);
   TRY(wasserstein_create(&scratch, d, points, &wasserstein));
   TRY(emd_create(&scratch, matched, &emd));
   for (int round = 0; round < SCORE_PARTITIONS; round++) {

@@ -26,7 +26,8 @@ Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulat
   out->discount = policy_discount(run->policy->options);
   TRY(world_create(problem, task->replicate, task->first_run, task->runs, &out->world));
   TRY(policy_begin(memory, &run->method, &setup, &out->history, &out->policy));
-  ALLOCATE_ARRAYS(memory, task->runs, out->arm, out->reward, out->regret);
+  ALLOCATE(memory, out->arm, task->runs);
+  ALLOCATE_ARRAYS(memory, task->runs, &out->reward, &out->regret);
   ALLOCATE(memory, out->phi, problem->d * task->runs);
   if (weighs) ALLOCATE(memory, out->probability, task->runs * problem->arms);
   if (task->world) simulation_draw_theta(out, 0);

@@ -77,7 +77,8 @@ static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup
   const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories, longest = (size_t)pack->longest;
   int *arm;
   double *phi, *y, *regret;
-  ALLOCATE_ARRAYS(&scratch, n, arm, y, regret);
+  ALLOCATE(&scratch, arm, n);
+  ALLOCATE_ARRAYS(&scratch, n, &y, &regret);
   ALLOCATE(&scratch, phi, d * n);
   group->x = pack->x + group->first * longest * d;
   group->y = pack->y + group->first * longest;

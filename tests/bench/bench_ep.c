@@ -49,8 +49,8 @@ typedef struct {
 
 static Status gaussians_create(Arena *memory, int d, Gaussians *out) {
   const size_t vector = (size_t)d * RUNS;
-  ALLOCATE_ARRAYS(memory, vector * (size_t)d, out->prior, out->precision);
-  ALLOCATE_ARRAYS(memory, vector, out->zero, out->vector);
+  ALLOCATE_ARRAYS(memory, vector * (size_t)d, &out->prior, &out->precision);
+  ALLOCATE_ARRAYS(memory, vector, &out->zero, &out->vector);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < RUNS; n++) out->prior[(i * d + i) * RUNS + n] = 1;
   return STATUS_OK;

@@ -180,7 +180,8 @@ static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a,
   bool numeric = key->type == KEY_INT || key->type == KEY_REAL;
   double *numbers;
   const char **texts;
-  ALLOCATE_ARRAYS(memory, study->setting_count, numbers, texts);
+  ALLOCATE(memory, numbers, study->setting_count);
+  ALLOCATE(memory, texts, study->setting_count);
   for (int s = 0; s < study->setting_count; s++) {
     const ConfigValue *value = study->settings[s]->axis_values[a];
     char text[32] = "null";
@@ -209,7 +210,9 @@ static Status config_sweep_expand(Arena *memory, ConfigPlace place, const Config
   const ConfigValue **chosen; /* [settings, axes] */
   const char **sorted; /* labels */
   *sweep = (ConfigSweep){.axis_count = axes->count, .keys = axes->order, .zip = zip && axes->count > 1};
-  ALLOCATE_ARRAYS(memory, axes->count, sweep->counts, sweep->values, study->axes);
+  ALLOCATE(memory, sweep->counts, axes->count);
+  ALLOCATE(memory, sweep->values, axes->count);
+  ALLOCATE(memory, study->axes, axes->count);
   study->axis_count = axes->count;
   for (int a = 0; a < axes->count; a++)
     TRY(config_sweep_read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
@@ -227,7 +230,9 @@ static Status config_sweep_expand(Arena *memory, ConfigPlace place, const Config
           sweep->counts[a]);
   }
   study->setting_count = (int)count;
-  ALLOCATE_ARRAYS(memory, study->setting_count, configs, study->settings, study->setting_labels, sorted);
+  ALLOCATE(memory, configs, study->setting_count);
+  ALLOCATE(memory, study->settings, study->setting_count);
+  ALLOCATE_ARRAYS(memory, study->setting_count, &study->setting_labels, &sorted);
   ALLOCATE(memory, chosen, study->setting_count * axes->count);
   for (int s = 0; s < study->setting_count; s++, chosen += axes->count) {
     configs[s] = (Config){.keys = axes->keys,

@@ -207,7 +207,8 @@ void config_join_keys(const ConfigKey *keys, const ConfigKey *but, int most, Con
 Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given) {
   int count = config_key_count(keys);
   *given = (ConfigGiven){.keys = keys};
-  ALLOCATE_ARRAYS(memory, count, given->node, given->order);
+  ALLOCATE(memory, given->node, count);
+  ALLOCATE(memory, given->order, count);
   return STATUS_OK;
 }
 

@@ -26,7 +26,7 @@ Status denoiser_chain_create(Arena *memory, Chain *chain, int d, const ScheduleR
                              LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};
   TRY(schedule_create(memory, rule, &chain->schedule));
-  ALLOCATE_ARRAYS(memory, d, chain->shift, chain->scale);
+  ALLOCATE_ARRAYS(memory, d, &chain->shift, &chain->scale);
   for (int i = 0; i < d; i++) chain->scale[i] = 1;
   return STATUS_OK;
 }

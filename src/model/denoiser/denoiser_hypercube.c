@@ -114,7 +114,7 @@ static Status hypercube_scratch(const Denoiser *denoiser, Arena *memory, void **
   ALLOCATE(memory, tree->top, DENOISER_LANES);
   for (int k = 0; k <= denoiser->d; k++) {
     ALLOCATE(memory, tree->at[k], (k + 1) * DENOISER_LANES);
-    ALLOCATE_ARRAYS(memory, vertex_sums(k) * DENOISER_LANES, tree->sums[k][0], tree->sums[k][1]);
+    ALLOCATE_ARRAYS(memory, vertex_sums(k) * DENOISER_LANES, &tree->sums[k][0], &tree->sums[k][1]);
   }
   *out = tree;
   return STATUS_OK;
@@ -137,7 +137,7 @@ static void hypercube_moments(const Denoiser *denoiser, const LaneEvidence *at, 
 
 Status denoiser_standard(Arena *memory, int d, Denoiser *out) {
   *out = (Denoiser){.d = d};
-  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
+  ALLOCATE_ARRAYS(memory, d, &out->shift, &out->scale);
   for (int i = 0; i < d; i++) out->scale[i] = 1;
   return STATUS_OK;
 }

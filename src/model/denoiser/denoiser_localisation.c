@@ -20,8 +20,8 @@ Status denoiser_localisation_create(Arena *memory, const Denoiser *denoiser, boo
   *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
   ALLOCATE(memory, out->precision, steps + 1);
   denoiser_localisation_precisions(steps, first, last, out->precision);
-  ALLOCATE_ARRAYS(memory, vector, out->mean, out->variance, out->eigenvalue, out->normal, out->moved);
-  ALLOCATE_ARRAYS(memory, matrix, out->axes, out->covariance);
+  ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->variance, &out->eigenvalue, &out->normal, &out->moved);
+  ALLOCATE_ARRAYS(memory, matrix, &out->axes, &out->covariance);
   return denoiser->scratch(denoiser, memory, &out->scratch);
 }
 
@@ -29,7 +29,7 @@ Status denoiser_evidence_create(Arena *memory, int d, LaneEvidence *out) {
   const size_t vector = (size_t)d * DENOISER_LANES;
   *out = (LaneEvidence){.lanes = 0};
   ALLOCATE(memory, out->basis, (size_t)d * vector);
-  ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->vector);
+  ALLOCATE_ARRAYS(memory, vector, &out->eigenvalue, &out->vector);
   return STATUS_OK;
 }
 

@@ -89,10 +89,10 @@ static Status mixture_component_create(const Denoiser *denoiser, Arena *memory, 
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   Component *at;
   ALLOCATE(memory, at, 1);
-  ALLOCATE_ARRAYS(memory, matrix, at->precision, at->factor, at->inverse);
+  ALLOCATE_ARRAYS(memory, matrix, &at->precision, &at->factor, &at->inverse);
   ALLOCATE(memory, at->mean, vector);
-  ALLOCATE_ARRAYS(memory, DENOISER_LANES, at->log_weight, at->top, at->total, at->old_share, at->share,
-                  at->part, at->spread);
+  ALLOCATE_ARRAYS(memory, DENOISER_LANES, &at->log_weight, &at->top, &at->total, &at->old_share, &at->share,
+                  &at->part, &at->spread);
   *out = at;
   return STATUS_OK;
 }

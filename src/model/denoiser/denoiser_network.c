@@ -29,9 +29,10 @@ Status denoiser_network_scratch(Arena *memory, const DenoiserNetwork *self, void
   ALLOCATE(memory, at, 1);
   TRY(denoiser_evidence_create(memory, self->d, &at->padded));
   at->padded.lanes = LANES;
-  ALLOCATE_ARRAYS(memory, matrix, at->shrunk, at->root, at->inverse_root, at->covariance, at->slope,
-                  at->other, at->matrix);
-  ALLOCATE_ARRAYS(memory, vector, at->mean, at->linear, at->v, at->column, at->y);
+  ALLOCATE_ARRAYS(memory, matrix, &at->shrunk, &at->root, &at->inverse_root, &at->covariance, &at->slope,
+                  &at->other, &at->matrix);
+  ALLOCATE_ARRAYS(memory, vector, &at->mean, &at->linear, &at->v, &at->column);
+  ALLOCATE(memory, at->y, vector);
   ALLOCATE(memory, at->x, inputs);
   ALLOCATE(memory, at->jacobian, (size_t)self->d * inputs);
   ALLOCATE(memory, at->network, network_workspace(&self->shape));

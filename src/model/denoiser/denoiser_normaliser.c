@@ -16,10 +16,10 @@ Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Norma
   const int d = denoiser->d;
   const size_t vector = (size_t)d * NODES, matrix = (size_t)d * vector;
   *out = (Normaliser){.denoiser = denoiser};
-  ALLOCATE_ARRAYS(memory, (size_t)d * (size_t)d, out->prior_precision, out->precision);
+  ALLOCATE_ARRAYS(memory, (size_t)d * (size_t)d, &out->prior_precision, &out->precision);
   ALLOCATE(memory, out->prior_vector, d);
-  ALLOCATE_ARRAYS(memory, matrix, out->covariance, out->factor, out->inverse);
-  ALLOCATE_ARRAYS(memory, vector, out->mean, out->centre);
+  ALLOCATE_ARRAYS(memory, matrix, &out->covariance, &out->factor, &out->inverse);
+  ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->centre);
   ALLOCATE(memory, out->lane_fallbacks, NODES);
   TRY(denoiser_evidence_create(memory, d, &out->path));
   TRY(denoiser->scratch(denoiser, memory, &out->scratch));

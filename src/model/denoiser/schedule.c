@@ -37,7 +37,7 @@ Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out) {
   *out = (Schedule){0};
   TRY(schedule_check(rule));
   const int stages = out->stages = rule->stages;
-  ALLOCATE_ARRAYS(memory, stages + 1, out->alpha, out->alpha_bar, out->beta, out->beta_tilde);
+  ALLOCATE_ARRAYS(memory, stages + 1, &out->alpha, &out->alpha_bar, &out->beta, &out->beta_tilde);
   out->alpha[0] = 1;
   const double alpha = rule->keep_signal ? pow(rule->alpha, 100.0 / stages) : rule->alpha;
   for (int t = 1; t <= stages; t++)

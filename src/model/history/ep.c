@@ -207,10 +207,11 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) 
   const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
   *out = (Ep){.d = d, .capacity = capacity, .tolerance = tolerance};
   history_tilted_nodes(&out->nodes);
-  ALLOCATE_ARRAYS(memory, matrix, out->factor, out->covariance, out->next_precision);
-  ALLOCATE_ARRAYS(memory, vector, out->mean, out->settled_mean, out->next_vector);
-  ALLOCATE_ARRAYS(memory, capacity, out->volume, out->miss, out->wide, out->widest, out->log_scale,
-                  out->settled_scale, out->jitters, out->moving);
+  ALLOCATE_ARRAYS(memory, matrix, &out->factor, &out->covariance, &out->next_precision);
+  ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->settled_mean, &out->next_vector);
+  ALLOCATE_ARRAYS(memory, capacity, &out->volume, &out->miss, &out->wide, &out->widest, &out->log_scale,
+                  &out->settled_scale, &out->moving);
+  ALLOCATE(memory, out->jitters, capacity);
   return STATUS_OK;
 }
 

@@ -15,8 +15,8 @@ Status history_density_create(Arena *memory, int d, int runs, const Likelihood *
   *out = (HistoryDensity){.runs = runs};
   if (likelihood_has_network(likelihood))
     return network_rows_create(memory, &likelihood->network, &out->network);
-  ALLOCATE_ARRAYS(memory, (size_t)d * vectors, out->precision, out->root);
-  ALLOCATE_ARRAYS(memory, vectors, out->vector, out->centre);
+  ALLOCATE_ARRAYS(memory, (size_t)d * vectors, &out->precision, &out->root);
+  ALLOCATE_ARRAYS(memory, vectors, &out->vector, &out->centre);
   ALLOCATE(memory, out->jitters, runs);
   return STATUS_OK;
 }

@@ -59,12 +59,15 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   TRY(history_reserve(&self->recent, self->capacity));
   TRY(history_create(memory, d, out->each_round, likelihood, &self->spare));
   TRY(history_reserve(&self->spare, self->capacity));
-  ALLOCATE_ARRAYS(memory, out->each_round, self->full, self->fallbacks);
+  ALLOCATE(memory, self->full, out->each_round);
+  ALLOCATE(memory, self->fallbacks, out->each_round);
   TRY(irls_create(memory, d, n, START_TOLERANCE, &self->irls));
   TRY(ep_create(memory, d, n, EP_TOLERANCE, &self->ep));
-  ALLOCATE_ARRAYS(memory, history_evidence_entries(d) * CHUNK_LANES, self->belief, self->own, self->at_mode);
-  ALLOCATE_ARRAYS(memory, d * n, self->mode, self->image);
-  ALLOCATE_ARRAYS(memory, n, self->log_evidence, self->lambda, self->nu, self->failed);
+  ALLOCATE_ARRAYS(memory, history_evidence_entries(d) * CHUNK_LANES, &self->belief, &self->own,
+                  &self->at_mode);
+  ALLOCATE_ARRAYS(memory, d * n, &self->mode, &self->image);
+  ALLOCATE_ARRAYS(memory, n, &self->log_evidence, &self->lambda, &self->nu);
+  ALLOCATE(memory, self->failed, n);
   return STATUS_OK;
 }
 

@@ -15,7 +15,7 @@ Status history_root_create(Arena *memory, int d, int columns, EvidenceRoots *out
   ALLOCATE(memory, out->root, n * n * runs);
   ALLOCATE(memory, out->from, runs);
   ALLOCATE(memory, out->row, n);
-  ALLOCATE_ARRAYS(memory, n * n, out->sums, out->own, out->conditioned);
+  ALLOCATE_ARRAYS(memory, n * n, &out->sums, &out->own, &out->conditioned);
   ALLOCATE(memory, out->inverse, (size_t)d * (size_t)d);
   history_root_clear(out, columns);
   return STATUS_OK;

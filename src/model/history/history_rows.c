@@ -25,9 +25,10 @@ static Status history_rows_reserve(History *history, int rows) {
   const size_t cells = (size_t)tiles * TILE_ROWS * TILE_LANES;
   ALLOCATE(history->memory, self->tile, (size_t)count * (size_t)column_tiles);
   ALLOCATE(history->memory, self->filled, count);
-  ALLOCATE_ARRAYS(history->memory, history->runs, self->length, self->longest, self->excess);
+  ALLOCATE(history->memory, self->length, history->runs);
+  ALLOCATE_ARRAYS(history->memory, history->runs, &self->longest, &self->excess);
   ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
-  ALLOCATE_ARRAYS(history->memory, cells, self->rewards, self->counts, self->lambda, self->nu);
+  ALLOCATE_ARRAYS(history->memory, cells, &self->rewards, &self->counts, &self->lambda, &self->nu);
   self->capacity = rows;
   self->column_tiles = (int)column_tiles;
   self->tiles = (int)tiles;

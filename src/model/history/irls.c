@@ -10,10 +10,12 @@
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out) {
   const size_t vector = (size_t)d * (size_t)capacity;
   *out = (Irls){.d = d, .capacity = capacity, .tolerance = tolerance};
-  ALLOCATE_ARRAYS(memory, vector, out->gradient, out->step, out->trial);
+  ALLOCATE_ARRAYS(memory, vector, &out->gradient, &out->step, &out->trial);
   ALLOCATE(memory, out->factor, vector * (size_t)d);
-  ALLOCATE_ARRAYS(memory, capacity, out->reach, out->decrement, out->slope, out->length, out->low, out->high,
-                  out->jitters, out->settled, out->idle, out->stuck);
+  ALLOCATE_ARRAYS(memory, capacity, &out->reach, &out->decrement, &out->slope, &out->length, &out->low,
+                  &out->high);
+  ALLOCATE(memory, out->jitters, capacity);
+  ALLOCATE_ARRAYS(memory, capacity, &out->settled, &out->idle, &out->stuck);
   return STATUS_OK;
 }
 

@@ -64,7 +64,7 @@ const HistoryOps history_form_inputs = {.size = sizeof(HistoryInputs),
 Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out) {
   const size_t p = network_parameters(shape);
   *out = (NetworkRows){.shape = *shape, .parameters = (int)p};
-  ALLOCATE_ARRAYS(memory, p, out->theta, out->gradient);
+  ALLOCATE_ARRAYS(memory, p, &out->theta, &out->gradient);
   ALLOCATE(memory, out->workspace, network_workspace(shape));
   ALLOCATE(memory, out->jacobian, p * LANES);
   ALLOCATE(memory, out->square, p * p);

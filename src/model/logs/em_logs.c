@@ -547,9 +547,11 @@ Status em_logs_create(Arena *memory, const Logs *logs, const LogsFrame *frame, i
       .frame = frame,
       .variance = logs_has_rows(logs) ? 1 : frame->variance,
       .scratch = at};
-  ALLOCATE_ARRAYS(memory, d * d * N, at->gram, at->precision, at->factor, at->inverse, at->one_precision);
-  ALLOCATE_ARRAYS(memory, d * N, at->moment, at->vector, at->mean, at->one_vector);
-  ALLOCATE_ARRAYS(memory, N, at->square, at->count, at->log_sum, at->jitters);
+  ALLOCATE_ARRAYS(memory, d * d * N, &at->gram, &at->precision, &at->factor, &at->inverse,
+                  &at->one_precision);
+  ALLOCATE_ARRAYS(memory, d * N, &at->moment, &at->vector, &at->mean, &at->one_vector);
+  ALLOCATE_ARRAYS(memory, N, &at->square, &at->count, &at->log_sum);
+  ALLOCATE(memory, at->jitters, N);
   ALLOCATE(memory, at->constant, count);
   ALLOCATE(memory, at->features, count * features * N);
   ALLOCATE(memory, at->share, count * N);

@@ -53,7 +53,7 @@ Status logs_noise_freedom(const Logs *logs, double enough, double *out) {
   *out = logs_certain_freedom(logs);
   if (*out >= enough) return STATUS_OK;
   ALLOCATE(&scratch, scale, d);
-  ALLOCATE_ARRAYS(&scratch, square, gram, residual, direction, image);
+  ALLOCATE_ARRAYS(&scratch, square, &gram, &residual, &direction, &image);
   ALLOCATE(&scratch, half, 2 * square);
   for (int i = 0; i < d; i++) scale[i] = 1;
   for (int t = 0; t < logs->tasks; t++) {

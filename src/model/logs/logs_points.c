@@ -38,12 +38,13 @@ Status logs_points_create(Arena *memory, int d, int lanes, LogsPoints *out) {
   const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
   *out = (LogsPoints){.d = d, .lanes = lanes};
   points_fill_nodes(out->node);
-  ALLOCATE_ARRAYS(memory, matrix, out->matrix, out->basis, out->map, out->axes);
-  ALLOCATE_ARRAYS(memory, vector, out->centre, out->turned, out->precision, out->vector, out->variance);
-  ALLOCATE_ARRAYS(memory, d * d, out->inverse, out->rows);
-  ALLOCATE_ARRAYS(memory, vector * POINTS, out->v, out->z);
-  ALLOCATE_ARRAYS(memory, (size_t)lanes * POINTS, out->share, out->own_share, out->log_likelihood);
-  ALLOCATE_ARRAYS(memory, lanes, out->enough, out->trust);
+  ALLOCATE_ARRAYS(memory, matrix, &out->matrix, &out->basis, &out->map, &out->axes);
+  ALLOCATE_ARRAYS(memory, vector, &out->centre, &out->turned, &out->precision, &out->vector, &out->variance);
+  ALLOCATE_ARRAYS(memory, d * d, &out->inverse, &out->rows);
+  ALLOCATE_ARRAYS(memory, vector * POINTS, &out->v, &out->z);
+  ALLOCATE_ARRAYS(memory, (size_t)lanes * POINTS, &out->share, &out->own_share, &out->log_likelihood);
+  ALLOCATE(memory, out->enough, lanes);
+  ALLOCATE(memory, out->trust, lanes);
   return STATUS_OK;
 }
 

@@ -134,7 +134,8 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
   double *reached, found, highest = -INFINITY;
   TRY(em_create(&scratch, data, plan, components, &em));
   TRY(mixture_create(memory, data->d, components, out));
-  ALLOCATE_ARRAYS(&scratch, plan->starts, trials, reached);
+  ALLOCATE(&scratch, trials, plan->starts);
+  ALLOCATE(&scratch, reached, plan->starts);
   /* All starts, on the first items. */
   for (int start = 0; start < plan->starts; start++) {
     TRY(mixture_create(&scratch, data->d, components, &trials[start]));
@@ -329,7 +330,8 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
   ALLOCATE(memory, out->features, features * (size_t)chunk);
   ALLOCATE(memory, out->coefficient, count * features);
   ALLOCATE(memory, out->share, count * (size_t)chunk);
-  ALLOCATE_ARRAYS(memory, padded, out->distance, out->nearest);
+  ALLOCATE(memory, out->distance, padded);
+  ALLOCATE(memory, out->nearest, padded);
   ALLOCATE(memory, out->centre, d);
   for (size_t i = 0; i < (size_t)d; i++) {
     const double *from = z + i * (size_t)n;

@@ -9,9 +9,9 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
   *out = (Mixture){.d = d, .components = components};
   size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
-  ALLOCATE_ARRAYS(memory, count, out->weight, out->log_norm);
-  ALLOCATE_ARRAYS(memory, vectors, out->mean, out->information);
-  ALLOCATE_ARRAYS(memory, matrices, out->covariance, out->cholesky, out->precision);
+  ALLOCATE_ARRAYS(memory, count, &out->weight, &out->log_norm);
+  ALLOCATE_ARRAYS(memory, vectors, &out->mean, &out->information);
+  ALLOCATE_ARRAYS(memory, matrices, &out->covariance, &out->cholesky, &out->precision);
   return STATUS_OK;
 }
 

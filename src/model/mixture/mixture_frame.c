@@ -189,7 +189,7 @@ static Status mixture_frame_find_local(Arena *memory, MixtureFrame *frame) {
             spans = n - window + 1;
   double *sorted, *span;
   ALLOCATE(memory, frame->local, frame->k > 0 ? frame->k : 1);
-  ALLOCATE_ARRAYS(&scratch, n, sorted, span);
+  ALLOCATE_ARRAYS(&scratch, n, &sorted, &span);
   for (int j = 0; j < frame->k; j++) {
     memcpy(sorted, frame->z + (size_t)j * (size_t)n, (size_t)n * sizeof *sorted);
     quantile_sort(n, sorted);
@@ -204,7 +204,8 @@ static Status mixture_frame_find_local(Arena *memory, MixtureFrame *frame) {
 Status mixture_frame_create(Arena *memory, int d, int n, const double *theta, const int *order,
                             MixtureFrame *out) {
   *out = (MixtureFrame){.d = d, .n = n};
-  ALLOCATE_ARRAYS(memory, d, out->varying, out->shift, out->scale, out->width);
+  ALLOCATE(memory, out->varying, d);
+  ALLOCATE_ARRAYS(memory, d, &out->shift, &out->scale, &out->width);
   ALLOCATE(memory, out->map, (size_t)d * (size_t)d);
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
   mixture_frame_measure(out, theta);
@@ -326,8 +327,9 @@ Status mixture_frame_describe(Arena *memory, const Mixture *mixture, const char 
   FrameBasis others = {.d = d};
   double *mean, *covariance, *factor, widest = 0;
   *out = NULL;
-  ALLOCATE_ARRAYS(&scratch, d, mean, factor, others.basis);
-  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)d, covariance, others.root);
+  ALLOCATE_ARRAYS(&scratch, d, &mean, &factor);
+  ALLOCATE(&scratch, others.basis, d);
+  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)d, &covariance, &others.root);
   mixture_moments(mixture, mean, covariance);
   for (int i = 0; i < d; i++) widest = fmax(widest, sqrt(covariance[i * (d + 1)]));
   for (int i = 0; i < d; i++) {

@@ -20,7 +20,7 @@ Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
   *out = (DenoiserCases){.d = d};
   TRY(denoiser_evidence_create(memory, d, &out->observed));
   out->observed.lanes = LANES;
-  ALLOCATE_ARRAYS(memory, vector, out->mean, out->error);
+  ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->error);
   ALLOCATE(memory, out->uniform, (size_t)(3 + d) * LANES);
   ALLOCATE(memory, out->normal, (size_t)(1 + d) * vector);
   return STATUS_OK;
@@ -157,11 +157,11 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   float *weights, *gradient, *first, *second, *workspace;
   self.batch = (fit->batch + LANES - 1) / LANES * LANES;
   TRY(denoiser_cases_create(&scratch, samples->d, &self.cases));
-  ALLOCATE_ARRAYS(&scratch, d * LANES, self.error, self.start);
+  ALLOCATE_ARRAYS(&scratch, d * LANES, &self.error, &self.start);
   TRY(denoiser_network_scratch(&scratch, network, &self.inputs));
   ALLOCATE(&scratch, self.x, (size_t)shape->width[0] * (size_t)self.batch);
   ALLOCATE(&scratch, self.target, d * (size_t)self.batch);
-  ALLOCATE_ARRAYS(&scratch, count, weights, gradient, first, second);
+  ALLOCATE_ARRAYS(&scratch, count, &weights, &gradient, &first, &second);
   ALLOCATE(&scratch, workspace, network_workspace(shape));
   Rng start = {.key = rng_key(fit->seed, RNG_DENOISER_START), .run = fit->replicate};
   learning_start(shape, &start, weights);
@@ -190,7 +190,7 @@ typedef struct {
 static Status training_check_create(Arena *memory, int d, Check *out) {
   const size_t vector = (size_t)d * LANES;
   *out = (Check){.d = d};
-  ALLOCATE_ARRAYS(memory, vector, out->column, out->mean);
+  ALLOCATE_ARRAYS(memory, vector, &out->column, &out->mean);
   ALLOCATE(memory, out->covariance, (size_t)d * vector);
   return denoiser_cases_create(memory, d, &out->cases);
 }

@@ -48,7 +48,7 @@ static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)logs->d;
   double *gram, *factor, *moment, square = 0, count = 0, trace = 0, explained = 0, residual = 1;
-  ALLOCATE_ARRAYS(&scratch, d * d, gram, factor);
+  ALLOCATE_ARRAYS(&scratch, d * d, &gram, &factor);
   ALLOCATE(&scratch, moment, d);
   for (int t = 0; t < logs->tasks; t++) {
     const double *entry = logs_task(logs, t);
@@ -109,7 +109,7 @@ static Status prior_fit_refine_frame(const Logs *logs, bool roughly, LogsFrame *
 
 Status logs_frame_standard(Arena *memory, int d, LogsFrame *out) {
   *out = (LogsFrame){.variance = 1};
-  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
+  ALLOCATE_ARRAYS(memory, d, &out->shift, &out->scale);
   TRY(mixture_create(memory, d, 1, &out->common));
   out->common.weight[0] = 1;
   for (int i = 0; i < d; i++) out->scale[i] = out->common.covariance[i * (d + 1)] = 1;

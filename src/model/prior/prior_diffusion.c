@@ -149,7 +149,8 @@ static Status prior_diffusion_create(Prior *prior, const PriorFit *fit, int d, D
   size_t stages = (size_t)fit->schedule.stages, block = (size_t)d * LANES;
   ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));
   ALLOCATE(memory, self->loss, stages + 1);
-  ALLOCATE_ARRAYS(memory, block, self->input, self->output, self->vector, self->theta);
+  ALLOCATE_ARRAYS(memory, block, &self->input, &self->output, &self->vector);
+  ALLOCATE(memory, self->theta, block);
   ALLOCATE(memory, self->jacobian, (size_t)d * block);
   ALLOCATE(memory, self->workspace, network_workspace(&self->shape));
   ALLOCATE(memory, self->scratch, 2 * block);

@@ -27,8 +27,8 @@ static Status prior_given_scratch(const Denoiser *denoiser, Arena *memory, void 
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   GivenScratch *at;
   ALLOCATE(memory, at, 1);
-  ALLOCATE_ARRAYS(memory, matrix, at->lane_precision, at->precision, at->covariance);
-  ALLOCATE_ARRAYS(memory, vector, at->b, at->mean);
+  ALLOCATE_ARRAYS(memory, matrix, &at->lane_precision, &at->precision, &at->covariance);
+  ALLOCATE_ARRAYS(memory, vector, &at->b, &at->mean);
   *out = at;
   return STATUS_OK;
 }
@@ -169,7 +169,7 @@ Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, Gi
   for (int t = 1; t <= stages; t++) schedule->alpha[t] = alpha_bar[t - 1] / (t > 1 ? alpha_bar[t - 2] : 1);
   const Status status = schedule_derive(schedule);
   if (status != STATUS_OK) return status_prefix(status, "alpha_bar must fall from below 1 to above 0: ");
-  ALLOCATE_ARRAYS(memory, QUESTIONS * size, self->asked, self->answered);
+  ALLOCATE_ARRAYS(memory, QUESTIONS * size, &self->asked, &self->answered);
   ALLOCATE(memory, self->theta, LANES * size);
   ALLOCATE(memory, self->scratch, 2 * LANES * size);
   self->function = function;

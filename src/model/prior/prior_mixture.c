@@ -110,7 +110,7 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   TRY(mixture_prepare(&self->mixture));
   size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   TRY(denoiser_chain_create(memory, &self->chain, mixture->d, &settings->schedule, settings->last_stage));
-  ALLOCATE_ARRAYS(memory, count * d, self->mean, self->eigenvalue);
+  ALLOCATE_ARRAYS(memory, count * d, &self->mean, &self->eigenvalue);
   ALLOCATE(memory, self->basis, count * d * d);
   ALLOCATE(memory, self->diffused, 1);
   self->diffused->stage = -1;

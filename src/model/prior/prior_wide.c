@@ -42,7 +42,7 @@ Status prior_wide_learn(const Mixture *mixture, double width, const Logs *tasks,
   const size_t count = (size_t)tasks->tasks;
   Mixture wide;
   double *learned, *log_ratio, *share;
-  ALLOCATE_ARRAYS(&scratch, count, learned, log_ratio);
+  ALLOCATE_ARRAYS(&scratch, count, &learned, &log_ratio);
   ALLOCATE(&scratch, share, count + 1);
   TRY(prior_wide_create(&scratch, mixture, width, &wide));
   TRY(logs_density(tasks, mixture, learned));

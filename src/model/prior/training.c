@@ -25,10 +25,11 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
   TRY(schedule_create(memory, &fit->schedule, &out->schedule));
   const size_t parameters = network_parameters(&out->shape), batch = (size_t)out->batch,
                lanes = d * (batch > CHECKED_LANES ? batch : CHECKED_LANES);
-  ALLOCATE_ARRAYS(memory, d, out->mean, out->deviation);
-  ALLOCATE_ARRAYS(memory, parameters, out->gradient, out->first, out->second, out->best);
-  ALLOCATE_ARRAYS(memory, lanes, out->x, out->noise, out->predicted, out->normal);
-  ALLOCATE_ARRAYS(memory, d * CHECKED_LANES, out->held_x, out->held_noise);
+  ALLOCATE_ARRAYS(memory, d, &out->mean, &out->deviation);
+  ALLOCATE_ARRAYS(memory, parameters, &out->gradient, &out->first, &out->second, &out->best);
+  ALLOCATE_ARRAYS(memory, lanes, &out->x, &out->noise, &out->predicted);
+  ALLOCATE(memory, out->normal, lanes);
+  ALLOCATE_ARRAYS(memory, d * CHECKED_LANES, &out->held_x, &out->held_noise);
   ALLOCATE(memory, out->workspace, network_workspace(&out->shape));
   ALLOCATE(memory, out->uniform, batch / 2);
   training_standardise(!fit->standardise, samples, out->mean, out->deviation);

@@ -42,7 +42,7 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
                         "coordinate %zu of sample %zu of theta is %g; without standardisation "
                         "(prior.standardise: false) its absolute value must be at most %g",
                         k / rows + 1, k % rows + 1, samples->theta[k], most);
-  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
+  ALLOCATE_ARRAYS(memory, d, &out->shift, &out->scale);
   training_standardise(standardise, samples, out->shift, out->scale);
   ALLOCATE(memory, out->z, values);
   ALLOCATE(&scratch, order, n);
@@ -104,7 +104,7 @@ Status training_samples_contaminate(const PriorFit *fit, Samples *samples) {
   const size_t d = (size_t)samples->d, n = (size_t)samples->n;
   double *shift, *scale, *normal;
   if (!(fit->contamination > 0)) return STATUS_OK;
-  ALLOCATE_ARRAYS(&scratch, d, shift, scale, normal);
+  ALLOCATE_ARRAYS(&scratch, d, &shift, &scale, &normal);
   training_standardise(true, samples, shift, scale);
   for (size_t j = 0; j < n; j++) {
     Rng rng = {.key = rng_key(fit->seed, RNG_CONTAMINATION), .run = fit->replicate, .draw = (uint32_t)j};

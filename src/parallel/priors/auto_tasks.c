@@ -37,7 +37,7 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
   double *normal, *uniform;
   *out = (AutoTasks){.d = d, .n = n, .likelihood = *likelihood, .tests = d, .sizes = sizes, .size = size};
   TRY(auto_tasks_allocate(memory, fit, rounds, out));
-  ALLOCATE_ARRAYS(&scratch, n, normal, uniform);
+  ALLOCATE_ARRAYS(&scratch, n, &normal, &uniform);
   for (int round = 0; round < rounds; round++) {
     double *phi = out->phi + (size_t)round * (size_t)(d * n), *reward = out->reward + round * n;
     RngLanes rng = auto_tasks_streams(out, (uint32_t)round + 1);

@@ -63,7 +63,7 @@ static Status reducer_fill_prior_samples(const Study *study, const char *directo
   const char *const sources[SOURCES] = {"true", reducer_learned_family()->name};
   int dimension[4];
   double *theta, *transposed;
-  ALLOCATE_ARRAYS(&scratch, width * SAMPLES, theta, transposed);
+  ALLOCATE_ARRAYS(&scratch, width * SAMPLES, &theta, &transposed);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &dimension[0]));
   TRY(store_dimension(file, "source", SOURCES, &dimension[1]));
   TRY(store_dimension(file, "sample", SAMPLES, &dimension[2]));

@@ -150,7 +150,8 @@ static Status reducer_put_coordinates(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
   int64_t *runs;
   int *replicates;
-  ALLOCATE_ARRAYS(&scratch, reducer->runs, runs, replicates);
+  ALLOCATE(&scratch, runs, reducer->runs);
+  ALLOCATE(&scratch, replicates, reducer->runs);
   for (int64_t r = 0; r < reducer->runs; r++) {
     runs[r] = r;
     replicates[r] = (int)study_runs_replicate(&study->runs, r);

@@ -14,7 +14,8 @@
 
 static Status reducer_create_buffers(Arena *memory, Reducer *reducer) {
   const Study *study = reducer->study;
-  ALLOCATE_ARRAYS(memory, study->published, reducer->offsets, reducer->names);
+  ALLOCATE(memory, reducer->offsets, study->published);
+  ALLOCATE(memory, reducer->names, study->published);
   for (int c = 0; c < study->published; c++) reducer->names[c] = study->curves[c]->name;
   for (int i = 0; i < 2; i++) TRY(reduce_cell_create(memory, study, reducer->runs, &reducer->cells[i]));
   reducer->summary_size = (size_t)study->published * SUMMARY_ROWS * (size_t)study->places;

@@ -98,7 +98,8 @@ static Status finished_tasks_create(Arena *memory, const char *directory, const 
   *out = (Finished){
       .directory = directory, .study = study, .memory = memory, .first = INFINITY, .last = -INFINITY};
   for (int i = 0; i < FINISHED_OPEN; i++) out->open[i] = -1;
-  ALLOCATE_ARRAYS(memory, study->task_count, out->state, out->place);
+  ALLOCATE(memory, out->state, study->task_count);
+  ALLOCATE(memory, out->place, study->task_count);
   return STATUS_OK;
 }
 

@@ -53,8 +53,9 @@ static int queue_largest_first(const void *a, const void *b, void *context) {
 static Status queue_fill_lines(Queue *queue, int count, const int *list) {
   SCRATCH_ARENA(scratch);
   int *ranked;
-  ALLOCATE_ARRAYS(&queue->memory, queue->lines, queue->line, queue->known, queue->all);
-  ALLOCATE_ARRAYS(&queue->memory, queue->counters, queue->change, queue->now);
+  ALLOCATE(&queue->memory, queue->line, queue->lines);
+  ALLOCATE_ARRAYS(&queue->memory, queue->lines, &queue->known, &queue->all);
+  ALLOCATE_ARRAYS(&queue->memory, queue->counters, &queue->change, &queue->now);
   ALLOCATE(&queue->memory, queue->stops, queue->counters + 2 * queue->lines * queue->groups);
   ALLOCATE(&scratch, ranked, count);
   for (int i = 0; i < count; i++) {

@@ -330,7 +330,9 @@ static Status tasks_run_waves(Runner *runner, Adaptive *adaptive) {
 
 static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
-  ALLOCATE_ARRAYS(memory, study->task_count, runner->state, runner->list, runner->size);
+  ALLOCATE(memory, runner->state, study->task_count);
+  ALLOCATE(memory, runner->list, study->task_count);
+  ALLOCATE(memory, runner->size, study->task_count);
   for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
     runner->size[i] = study_task_size(study, &task);

@@ -91,7 +91,7 @@ static Status digit_classifier_train_start(const Digits *digits, int epochs, uin
   ALLOCATE(&scratch, order, digits->count);
   ALLOCATE(&scratch, x, (size_t)digits->inputs * BATCH);
   ALLOCATE(&scratch, target, IDX_LABELS * BATCH);
-  ALLOCATE_ARRAYS(&scratch, parameters, gradient, first, second);
+  ALLOCATE_ARRAYS(&scratch, parameters, &gradient, &first, &second);
   ALLOCATE(&scratch, workspace, network_workspace(shape));
   for (int i = 0; i < digits->count; i++) order[i] = i;
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_START), .run = (uint32_t)start};

@@ -15,7 +15,8 @@ Status embedding_factorisation_rows_create(Arena *memory, const Ratings *ratings
   *out = (SparseRows){.rows = items ? ratings->items : ratings->users,
                       .columns = items ? ratings->users : ratings->items};
   ALLOCATE(memory, out->start, (size_t)out->rows + 1);
-  ALLOCATE_ARRAYS(memory, ratings->count, out->column, out->value);
+  ALLOCATE(memory, out->column, ratings->count);
+  ALLOCATE(memory, out->value, ratings->count);
   ALLOCATE(&scratch, next, out->rows);
   for (int64_t i = 0; i < ratings->count; i++)
     out->start[(items ? ratings->rating[i].item : ratings->rating[i].user) + 1]++;

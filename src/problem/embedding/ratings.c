@@ -361,7 +361,8 @@ Status ratings_split(Arena *memory, const Ratings *ratings, double fraction, uin
   if (count >= ratings->users)
     return status_set(STATUS_INPUT, "%d of %d users held out: no users are left to learn from", count,
                       ratings->users);
-  ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen, order);
+  ALLOCATE_ARRAYS(&scratch, ratings->users, &held, &rest, &seen);
+  ALLOCATE(&scratch, order, ratings->users);
   ALLOCATE(&scratch, known, ratings->items);
   for (int u = 0; u < ratings->users; u++) order[u] = u;
   for (int place = 0; place < count; place++) { /* hold out the first users of a random order */

@@ -101,16 +101,17 @@ static void alarm_weigh_rows(Alarm *self, const History *history, int run, RngLa
 static Status alarm_create_evidence(Arena *memory, Alarm *self, int observations) {
   const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
   (void)observations;
-  ALLOCATE_ARRAYS(memory, d * runs, self->vector, self->whitened);
-  ALLOCATE_ARRAYS(memory, d * d, self->one, self->basis);
-  ALLOCATE_ARRAYS(memory, d, self->eigenvalue, self->b);
+  ALLOCATE_ARRAYS(memory, d * runs, &self->vector, &self->whitened);
+  ALLOCATE_ARRAYS(memory, d * d, &self->one, &self->basis);
+  ALLOCATE_ARRAYS(memory, d, &self->eigenvalue, &self->b);
   return STATUS_OK;
 }
 
 static Status alarm_create_rows(Arena *memory, Alarm *self, int observations) {
   const size_t runs = (size_t)self->draws + 1;
   ALLOCATE(memory, self->phi, (size_t)self->d * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->y, self->uniform, self->normal, self->ignored);
+  ALLOCATE_ARRAYS(memory, runs, &self->y, &self->uniform, &self->normal);
+  ALLOCATE(memory, self->ignored, runs);
   TRY(history_create(memory, self->d, (int)runs, self->likelihood, &self->histories));
   return history_reserve(&self->histories, observations);
 }
@@ -152,7 +153,7 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   TRY(prior_wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
   TRY(mixture_posterior_create(memory, mixture, likelihood, posteriors, NO_DRAWS, &self->under_prior));
   TRY(mixture_posterior_create(memory, &self->wide, likelihood, posteriors, NO_DRAWS, &self->under_wide));
-  ALLOCATE_ARRAYS(memory, d * count, self->theta, self->noise);
+  ALLOCATE_ARRAYS(memory, d * count, &self->theta, &self->noise);
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
   ALLOCATE(memory, self->surprise, runs);
   return way->create(memory, self, observations);

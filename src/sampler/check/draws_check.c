@@ -36,10 +36,11 @@ Status draws_check_create(Arena *memory, const Sampler *sampler, const History *
   ALLOCATE(memory, self, 1);
   self->sampler = sampler;
   ALLOCATE(memory, self->start, d);
-  ALLOCATE_ARRAYS(memory, d * runs, self->mean, self->from, self->e);
+  ALLOCATE_ARRAYS(memory, d * runs, &self->mean, &self->from, &self->e);
   ALLOCATE(memory, self->factor, d * d * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->offset, self->square, self->jitters, self->fallbacks, self->ignored,
-                  self->centre, self->width, self->norm, self->draws);
+  ALLOCATE_ARRAYS(memory, runs, &self->offset, &self->square, &self->centre, &self->width, &self->norm);
+  ALLOCATE(memory, self->jitters, runs);
+  ALLOCATE_ARRAYS(memory, runs, &self->fallbacks, &self->ignored, &self->draws);
   for (int c = 0; c < prior->components; c++)
     for (size_t i = 0; i < d; i++) self->start[i] += prior->weight[c] * prior->mean[(size_t)c * d + i];
   *out = self;

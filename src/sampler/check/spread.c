@@ -125,8 +125,8 @@ static Status find_map(SpreadWork *work, const Mixture *prior, const History *hi
   EvidenceLanes evidence;
   double *factor, *whitened, log_weight, common;
   int jitters = 0;
-  ALLOCATE_ARRAYS(&scratch, matrix, evidence.precision, factor);
-  ALLOCATE_ARRAYS(&scratch, d, evidence.vector, whitened);
+  ALLOCATE_ARRAYS(&scratch, matrix, &evidence.precision, &factor);
+  ALLOCATE_ARRAYS(&scratch, d, &evidence.vector, &whitened);
   const Conditioned posterior = {.factor = factor,
                                  .whitened = whitened,
                                  .log_weight = &log_weight,
@@ -167,8 +167,8 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   const bool gaussian = likelihood_is_conjugate(sampler->setup.likelihood) &&
                         sampler->setup.prior->mixture->components == 1; /* so known up to rounding */
   double reference = INFINITY;
-  ALLOCATE_ARRAYS(&scratch, d, work.mean, work.value);
-  ALLOCATE_ARRAYS(&scratch, matrix, work.map, work.moment, work.vectors);
+  ALLOCATE_ARRAYS(&scratch, d, &work.mean, &work.value);
+  ALLOCATE_ARRAYS(&scratch, matrix, &work.map, &work.moment, &work.vectors);
   ALLOCATE(&scratch, work.e, (size_t)d * (size_t)draws);
   if (!gaussian) {
     out->known = kept; /* otherwise the narrowest direction has no digits */

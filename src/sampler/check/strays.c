@@ -30,7 +30,7 @@ Status strays_count(const Mixture *prior, int draws, const double *theta, int *c
   const int d = prior->d;
   double *mean, *covariance, *deviation, *e;
   *count = 0;
-  ALLOCATE_ARRAYS(&scratch, d, mean, deviation, e);
+  ALLOCATE_ARRAYS(&scratch, d, &mean, &deviation, &e);
   ALLOCATE(&scratch, covariance, (size_t)d * (size_t)d);
   mixture_moments(prior, mean, covariance);
   for (int i = 0; i < d; i++) deviation[i] = sqrt(covariance[i * (d + 1)]);

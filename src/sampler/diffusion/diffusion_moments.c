@@ -40,7 +40,7 @@ Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_los
                       "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
                       "(use covariance: jacobian)",
                       prior->ops->name);
-  ALLOCATE_ARRAYS(memory, d, out->mean, out->deviation);
+  ALLOCATE_ARRAYS(memory, d, &out->mean, &out->deviation);
   ALLOCATE(memory, out->basis, d * d);
   ALLOCATE(&scratch, covariance, d * d);
   TRY(moments_of_prior(prior, rng, out->mean, covariance));

@@ -116,9 +116,9 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->evidence.d = sampler->d;
   self->evidence.variance = noise * noise;
   ALLOCATE(memory, self->evidence.precision, d * vector);
-  ALLOCATE_ARRAYS(memory, vector, self->evidence.vector, self->s, self->point.denoised, self->point.gradient,
-                  self->z, self->point.scratch);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->evidence.constant, self->point.residual, self->zeta);
+  ALLOCATE_ARRAYS(memory, vector, &self->evidence.vector, &self->s, &self->point.denoised,
+                  &self->point.gradient, &self->z, &self->point.scratch);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &self->evidence.constant, &self->point.residual, &self->zeta);
   return STATUS_OK;
 }
 

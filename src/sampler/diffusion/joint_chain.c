@@ -31,8 +31,8 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
                       chain->d);
   TRY(diffusion_moments_create(memory, setup->prior, from_loss, &out->moments));
   ALLOCATE(memory, out->lane_rows, joint_chain_lane_rows(d) * n);
-  ALLOCATE_ARRAYS(memory, d * d * n, out->precision, out->matrix);
-  ALLOCATE_ARRAYS(memory, d * n, out->vector, out->column);
+  ALLOCATE_ARRAYS(memory, d * d * n, &out->precision, &out->matrix);
+  ALLOCATE_ARRAYS(memory, d * n, &out->vector, &out->column);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d) * REAL_WIDTH);
   ALLOCATE(memory, out->jitters, n);
   const int lanes = likelihood_rows(setup->likelihood, capacity);

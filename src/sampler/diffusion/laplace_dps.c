@@ -36,11 +36,11 @@ Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, int rows,
   const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector,
                row_vector = (size_t)d * (size_t)rows, row_matrix = (size_t)d * row_vector;
   *out = (LaplaceEvidence){.d = d};
-  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->basis);
-  ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->rotated);
+  ALLOCATE_ARRAYS(memory, matrix, &out->precision, &out->basis);
+  ALLOCATE_ARRAYS(memory, vector, &out->vector, &out->eigenvalue, &out->rotated);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
-  ALLOCATE_ARRAYS(memory, row_matrix, out->prior_precision, out->half, out->congruent);
-  ALLOCATE_ARRAYS(memory, row_vector, out->prior_vector, out->mode);
+  ALLOCATE_ARRAYS(memory, row_matrix, &out->prior_precision, &out->half, &out->congruent);
+  ALLOCATE_ARRAYS(memory, row_vector, &out->prior_vector, &out->mode);
   return irls_create(memory, d, rows, MODE_TOLERANCE, &out->irls);
 }
 
@@ -184,7 +184,7 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
-  ALLOCATE_ARRAYS(memory, vector, self->s, self->mu, self->z);
+  ALLOCATE_ARRAYS(memory, vector, &self->s, &self->mu, &self->z);
   return laplace_dps_evidence_create(memory, sampler->d, CHUNK_LANES,
                                      likelihood_rows(setup->likelihood, CHUNK_LANES), &self->evidence);
 }

@@ -156,7 +156,8 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   self->particles = (int)particles;
   ALLOCATE(memory, self->z, (size_t)sampler->d * (size_t)lanes);
-  ALLOCATE_ARRAYS(memory, lanes, self->log_weight, self->log_ratio, self->ancestor);
+  ALLOCATE_ARRAYS(memory, lanes, &self->log_weight, &self->log_ratio);
+  ALLOCATE(memory, self->ancestor, lanes);
   ALLOCATE(memory, self->share, particles);
   ALLOCATE(memory, self->uniform, groups);
   return joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,

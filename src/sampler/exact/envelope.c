@@ -28,7 +28,8 @@ struct EnvelopeWork {
 Status envelope_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, Envelope *out) {
   *out = (Envelope){0};
   TRY(history_density_create(memory, prior->d, 1, likelihood, &out->density));
-  ALLOCATE_ARRAYS(memory, CELLS, out->cells, out->log_mass, out->slack, out->cumulative, out->weight);
+  ALLOCATE(memory, out->cells, CELLS);
+  ALLOCATE_ARRAYS(memory, CELLS, &out->log_mass, &out->slack, &out->cumulative, &out->weight);
   ALLOCATE(memory, out->work, 1);
   return prior_grid_create(memory, prior, &out->grid);
 }

@@ -93,7 +93,7 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
     ALLOCATE(memory, hypercube, 1);
     self->state = hypercube;
     ALLOCATE(memory, hypercube->precision, d * d);
-    ALLOCATE_ARRAYS(memory, d, hypercube->vector, hypercube->field);
+    ALLOCATE_ARRAYS(memory, d, &hypercube->vector, &hypercube->field);
     ALLOCATE(memory, hypercube->cumulative, (size_t)1 << d);
     ALLOCATE(memory, hypercube->uniform, (size_t)setup->runs * (size_t)setup->draws);
     return STATUS_OK;

@@ -22,8 +22,8 @@ Status lmc_step_create(Arena *memory, const SamplerSetup *setup, Lmc *out) {
   if (config_has(setup->options, "optimism")) out->feel_good = config_real(setup->options, "optimism");
   TRY(step_size_create(memory, setup, CHUNK_LANES, 2, &out->step));
   if (out->step.by_curvature) TRY(potential_whiten(memory, potential));
-  ALLOCATE_ARRAYS(memory, vector, out->gradient, out->normal);
-  ALLOCATE_ARRAYS(memory, n, out->h, out->pull);
+  ALLOCATE_ARRAYS(memory, vector, &out->gradient, &out->normal);
+  ALLOCATE_ARRAYS(memory, n, &out->h, &out->pull);
   if (!potential->network) ALLOCATE(memory, out->hessian, d * vector);
   if (!potential_has_fixed_hessian(potential)) return STATUS_OK;
   ALLOCATE(memory, out->normals, MOVES * vector);

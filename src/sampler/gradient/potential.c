@@ -71,14 +71,14 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
     out->prior_precision = setup->prior->mixture->precision;
     out->prior_information = setup->prior->mixture->information;
   }
-  ALLOCATE_ARRAYS(memory, d, out->start_mean, out->start_deviation);
+  ALLOCATE_ARRAYS(memory, d, &out->start_mean, &out->start_deviation);
   if (out->network) { /* has no array that grows as d^2 per lane */
     for (size_t i = 0; i < d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
     return network_rows_create(memory, &setup->likelihood->network, &out->rows);
   }
-  ALLOCATE_ARRAYS(memory, d * d, out->start_root, out->start_inverse);
-  ALLOCATE_ARRAYS(memory, d * vector, out->precision, out->curvature);
-  ALLOCATE_ARRAYS(memory, vector, out->vector, out->slope, out->score);
+  ALLOCATE_ARRAYS(memory, d * d, &out->start_root, &out->start_inverse);
+  ALLOCATE_ARRAYS(memory, d * vector, &out->precision, &out->curvature);
+  ALLOCATE_ARRAYS(memory, vector, &out->vector, &out->slope, &out->score);
   TRY(potential_set_start(out, setup));
   return potential_set_stiffest(out);
 }
@@ -100,7 +100,7 @@ Status potential_whiten(Arena *memory, Potential *potential) {
   const double shrink = 1 / sqrt(potential->prior_weight);
   if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
   double *precision, *mean;
-  ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, precision);
+  ALLOCATE_ARRAYS(memory, d * d, &potential->root, &potential->inverse_root, &precision);
   ALLOCATE(memory, mean, d);
   ALLOCATE(memory, potential->point, vector > chunk ? vector : chunk);
   ALLOCATE(memory, potential->half, d * vector);

@@ -263,9 +263,10 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->absorbed, setup->runs);
   ALLOCATE(memory, self->mean, vector);
   ALLOCATE(memory, self->precision, d * vector);
-  ALLOCATE_ARRAYS(memory, d * chunk, self->factor, self->inverse);
-  ALLOCATE_ARRAYS(memory, chunk, self->phi, self->whitened, self->normal, self->drawn_mean);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->reward, self->jitters);
+  ALLOCATE_ARRAYS(memory, d * chunk, &self->factor, &self->inverse);
+  ALLOCATE_ARRAYS(memory, chunk, &self->phi, &self->whitened, &self->normal, &self->drawn_mean);
+  ALLOCATE(memory, self->reward, CHUNK_LANES);
+  ALLOCATE(memory, self->jitters, CHUNK_LANES);
   linalg_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
   return quadrature_hermite(NODES, self->node, self->weight);

@@ -19,7 +19,7 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   out->size = out->by_curvature ? 0.4 : 0.01;
   if (!config_is(options, "step_size", "auto")) out->size = config_real(options, "step_size");
   if (out->by_curvature) out->size = fmin(out->size, SAFE);
-  ALLOCATE_ARRAYS(memory, n, out->bound, out->checked, out->shortened);
+  ALLOCATE_ARRAYS(memory, n, &out->bound, &out->checked, &out->shortened);
   ALLOCATE(memory, out->trial, d * n);
   if (!likelihood_has_network(setup->likelihood)) ALLOCATE(memory, out->scratch, 3 * d * d * n);
   return STATUS_OK;

@@ -189,9 +189,9 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   if (components == 1 && self->work.step.by_curvature) TRY(potential_whiten(memory, &self->potential));
   TRY(vits_mixture_create(memory, setup, &self->potential, components, self->width, &self->mixture));
   ALLOCATE(memory, self->q.mean, d * total);
-  ALLOCATE_ARRAYS(memory, d * d * total, self->q.root, self->q.inverse);
+  ALLOCATE_ARRAYS(memory, d * d * total, &self->q.root, &self->q.inverse);
   ALLOCATE(memory, self->weight, total);
-  ALLOCATE_ARRAYS(memory, chunk, self->drawn.mean, self->normal, self->theta);
+  ALLOCATE_ARRAYS(memory, chunk, &self->drawn.mean, &self->normal, &self->theta);
   ALLOCATE(memory, self->drawn.root, d * chunk);
   ALLOCATE(memory, self->uniform, CHUNK_LANES);
   return STATUS_OK;

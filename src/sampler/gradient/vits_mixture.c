@@ -52,11 +52,12 @@ Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Poten
   *out = (VitsMixture){.d = potential->d, .components = components};
   if (components == 1) return STATUS_OK;
   ALLOCATE(memory, out->start_mean, j * d);
-  ALLOCATE_ARRAYS(memory, j * d * d, out->start_root, out->start_inverse);
+  ALLOCATE_ARRAYS(memory, j * d * d, &out->start_root, &out->start_inverse);
   ALLOCATE(memory, out->start_weight, j);
   ALLOCATE(memory, out->factor, d * d * n);
-  ALLOCATE_ARRAYS(memory, n, out->log_norm, out->log_prior, out->value, out->jitters);
-  ALLOCATE_ARRAYS(memory, d * n, out->eps, out->theta, out->point);
+  ALLOCATE_ARRAYS(memory, n, &out->log_norm, &out->log_prior, &out->value);
+  ALLOCATE(memory, out->jitters, n);
+  ALLOCATE_ARRAYS(memory, d * n, &out->eps, &out->theta, &out->point);
   ALLOCATE(memory, out->energy, DRAWS * n);
   ALLOCATE(memory, out->log_density, DRAWS * j * n);
   return vits_mixture_set_start(memory, out, setup, potential->prior_weight);

@@ -25,12 +25,12 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   else
     out->controlled = config_is(setup->options, "gradient", "controlled") ||
                       (config_is(setup->options, "gradient", "auto") && out->step.by_curvature);
-  ALLOCATE_ARRAYS(memory, vector, out->theta, out->gradient, out->spread, out->lengths, out->eps,
-                  out->at_mean);
-  ALLOCATE_ARRAYS(memory, n, out->h, out->dot);
-  ALLOCATE_ARRAYS(memory, matrix, out->hessian, out->excess, out->product);
+  ALLOCATE_ARRAYS(memory, vector, &out->theta, &out->gradient, &out->spread, &out->lengths, &out->eps,
+                  &out->at_mean);
+  ALLOCATE_ARRAYS(memory, n, &out->h, &out->dot);
+  ALLOCATE_ARRAYS(memory, matrix, &out->hessian, &out->excess, &out->product);
   if (kind == VITS_HESSIAN_FREE)
-    ALLOCATE_ARRAYS(memory, matrix, out->directions, out->points, out->gradients, out->linear);
+    ALLOCATE_ARRAYS(memory, matrix, &out->directions, &out->points, &out->gradients, &out->linear);
   ALLOCATE(memory, out->scratch, linalg_kernel_scratch(out->d));
   return STATUS_OK;
 }

@@ -144,7 +144,7 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(potential_create(memory, setup, CHUNK_LANES, &self->potential));
   TRY(vts_ascent_create(memory, &self->potential, self->components, &self->ascent));
   ALLOCATE(memory, self->q.weight, total);
-  ALLOCATE_ARRAYS(memory, total * d, self->q.mean, self->q.variance);
+  ALLOCATE_ARRAYS(memory, total * d, &self->q.mean, &self->q.variance);
   ALLOCATE(memory, self->start, components * d);
   ALLOCATE(memory, self->uniform, CHUNK_LANES);
   ALLOCATE(memory, self->normal, d * CHUNK_LANES);

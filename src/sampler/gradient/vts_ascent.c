@@ -9,7 +9,7 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
   const size_t d = (size_t)potential->d,
                prior_components = potential->closed_prior ? 0 : (size_t)potential->prior->mixture->components;
   *out = (VtsAscent){.potential = potential, .d = potential->d, .components = components};
-  ALLOCATE_ARRAYS(memory, d * d, out->precision, out->root);
+  ALLOCATE_ARRAYS(memory, d * d, &out->precision, &out->root);
   out->fixed_hessian = potential_has_fixed_hessian(potential);
   if (out->fixed_hessian)
     out->hessian = out->precision;
@@ -17,8 +17,8 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
     ALLOCATE(memory, out->hessian, d * d);
   ALLOCATE(memory, out->energy, components);
   ALLOCATE(memory, out->image, (size_t)components * d);
-  ALLOCATE_ARRAYS(memory, d, out->vector, out->step, out->column, out->phi, out->growth, out->old_mean,
-                  out->old_variance);
+  ALLOCATE_ARRAYS(memory, d, &out->vector, &out->step, &out->column, &out->phi, &out->growth, &out->old_mean,
+                  &out->old_variance);
   ALLOCATE(memory, out->share, prior_components);
   return quadrature_hermite(VTS_NODES, out->node, out->node_weight);
 }

@@ -73,8 +73,8 @@ static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, d
   Walk walk = {.posterior = posterior};
   (void)fallbacks;
   ALLOCATE(&memory, precision, steps + 1);
-  ALLOCATE_ARRAYS(&memory, d * CHUNK_LANES, z, walk.vector, walk.mean, walk.variance, walk.normal);
-  ALLOCATE_ARRAYS(&memory, prior->components * CHUNK_LANES, walk.share, walk.along);
+  ALLOCATE_ARRAYS(&memory, d * CHUNK_LANES, &z, &walk.vector, &walk.mean, &walk.variance, &walk.normal);
+  ALLOCATE_ARRAYS(&memory, prior->components * CHUNK_LANES, &walk.share, &walk.along);
   denoiser_isotropic_moments(prior, walk.mean, walk.variance);
   for (int i = 0; i < d; i++) square += walk.variance[i] / d;
   const double scale = sqrt(square), unit = 1 / (scale * scale); /* precisions are in units of 1 / scale^2 */

@@ -245,8 +245,8 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(denoiser_localisation_create(memory, setup->prior->denoiser, from_mixture,
                                    (int)config_int(setup->options, "steps"), first, last, &self->walk));
   TRY(denoiser_evidence_create(memory, sampler->d, &self->evidence));
-  ALLOCATE_ARRAYS(memory, matrix, self->scratch, self->precision);
-  ALLOCATE_ARRAYS(memory, vector, self->rotated, self->z);
+  ALLOCATE_ARRAYS(memory, matrix, &self->scratch, &self->precision);
+  ALLOCATE_ARRAYS(memory, vector, &self->rotated, &self->z);
   ALLOCATE(memory, self->lane_fallbacks, DENOISER_LANES);
   TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   const int lanes = likelihood_rows(setup->likelihood, DENOISER_LANES);
@@ -254,8 +254,8 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(irls_create(memory, sampler->d, lanes, 1e-2, &self->irls));
   TRY(ep_create(memory, sampler->d, lanes, EP_TOLERANCE, &self->ep));
   ALLOCATE(memory, self->prior_precision, d * d * (size_t)lanes);
-  ALLOCATE_ARRAYS(memory, d * (size_t)lanes, self->prior_vector, self->moved, self->candidate);
-  ALLOCATE_ARRAYS(memory, lanes, self->log_evidence, self->log_weight, self->uniform);
+  ALLOCATE_ARRAYS(memory, d * (size_t)lanes, &self->prior_vector, &self->moved, &self->candidate);
+  ALLOCATE_ARRAYS(memory, lanes, &self->log_evidence, &self->log_weight, &self->uniform);
   return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
 }
 

@@ -10,9 +10,9 @@ static const double FURTHEST = 1e6;
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
   const size_t n = (size_t)capacity, vector = (size_t)d * n;
   *out = (Langevin){.d = d, .capacity = capacity};
-  ALLOCATE_ARRAYS(memory, vector, out->mean, out->deviation, out->stiffness, out->slope, out->u,
-                  out->gradient, out->new_u, out->new_gradient, out->x, out->score, out->normal);
-  ALLOCATE_ARRAYS(memory, n, out->log_target, out->new_log_target, out->step, out->root, out->uniform);
+  ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->deviation, &out->stiffness, &out->slope, &out->u,
+                  &out->gradient, &out->new_u, &out->new_gradient, &out->x, &out->score, &out->normal);
+  ALLOCATE_ARRAYS(memory, n, &out->log_target, &out->new_log_target, &out->step, &out->root, &out->uniform);
   return STATUS_OK;
 }
 

@@ -147,13 +147,13 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   self->step_size = config_real(setup->options, "step_size");
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, d * d);
-  ALLOCATE_ARRAYS(memory, d * vector, self->matrix, self->basis.u);
-  ALLOCATE_ARRAYS(memory, vector, self->q, self->vector, self->b, self->prior_mean, self->prior_variance,
-                  self->theta, self->gradient);
+  ALLOCATE_ARRAYS(memory, d * vector, &self->matrix, &self->basis.u);
+  ALLOCATE_ARRAYS(memory, vector, &self->q, &self->vector, &self->b, &self->prior_mean, &self->prior_variance,
+                  &self->theta, &self->gradient);
   mixture_moments(prior, self->mean, self->covariance);
   if (rows > 0) {
     ALLOCATE(memory, self->prior_precision, d * vector);
-    ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->image);
+    ALLOCATE_ARRAYS(memory, vector, &self->prior_vector, &self->image);
     ALLOCATE(memory, self->log_likelihood, rows);
     ALLOCATE(memory, self->precision, d * d);
     ALLOCATE(memory, self->information, d);

@@ -239,12 +239,14 @@ Status mixture_approximate_create(Arena *memory, const Mixture *prior, int runs,
   self->steps = SLICE_STEPS;
   const size_t n = (size_t)self->common.most;
   ALLOCATE(memory, self->evidence, components * (d + d * d) * n);
-  ALLOCATE_ARRAYS(memory, components * n, self->offset, self->doubt);
+  ALLOCATE(memory, self->offset, components * n);
+  ALLOCATE(memory, self->doubt, components * n);
   TRY(mixture_approximation_create(memory, prior, runs, options.laplace, &self->approximation));
   if (options.candidates == 1) return STATUS_OK;
-  ALLOCATE_ARRAYS(memory, (d + 1) * m, self->candidate, self->kept);
+  ALLOCATE_ARRAYS(memory, (d + 1) * m, &self->candidate, &self->kept);
   ALLOCATE(memory, self->own_evidence, (d + d * d) * m);
-  ALLOCATE_ARRAYS(memory, m, self->own_offset, self->log_ratio, self->log_excess, self->moves);
+  ALLOCATE_ARRAYS(memory, m, &self->own_offset, &self->log_ratio, &self->log_excess);
+  ALLOCATE(memory, self->moves, m);
   ALLOCATE(memory, self->image, d * m);
   TRY(slice_create(memory, prior->d, &self->slice));
   return reservoir_create(memory, CHUNK_LANES, &self->reservoir);

@@ -89,8 +89,9 @@ Status mixture_approximation_create(Arena *memory, const Mixture *prior, int run
   TRY(irls_create(memory, prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE, &out->irls));
   if (!laplace) TRY(ep_create(memory, prior->d, CHUNK_LANES, EP_TOLERANCE, &out->ep));
   ALLOCATE(memory, out->prior_precision, d * d * n);
-  ALLOCATE_ARRAYS(memory, d * n, out->prior_vector, out->mode, out->image);
-  ALLOCATE_ARRAYS(memory, n, out->log_scale, out->offset, out->log_evidence, out->at_mode);
+  ALLOCATE_ARRAYS(memory, d * n, &out->prior_vector, &out->mode, &out->image);
+  ALLOCATE_ARRAYS(memory, n, &out->log_scale, &out->offset, &out->log_evidence);
+  ALLOCATE(memory, out->at_mode, n);
   ALLOCATE(memory, out->ignored, runs);
   ALLOCATE(memory, out->again, (d + d * d) * n);
   ALLOCATE(memory, out->last, (d + d * d) * cells);

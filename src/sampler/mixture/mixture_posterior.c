@@ -61,15 +61,17 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
                                           : CHUNK_LANES,
                n = (size_t)runs < most ? (size_t)runs : most;
   *out = (MixturePosterior){.ops = ops, .prior = prior, .most = (int)n};
-  ALLOCATE_ARRAYS(memory, components, out->shrink, out->constant);
+  ALLOCATE_ARRAYS(memory, components, &out->shrink, &out->constant);
   for (size_t c = 0; c < components; c++) out->shrink[c] = 1;
   mixture_evidence_constants(prior, out->constant);
   ALLOCATE(memory, out->factor, components * d * d * n);
   ALLOCATE(memory, out->whitened, components * d * n);
-  ALLOCATE_ARRAYS(memory, components * n, out->log_weight, out->cumulative);
-  ALLOCATE_ARRAYS(memory, n, out->common, out->largest, out->total, out->jitters, out->share);
-  ALLOCATE_ARRAYS(memory, m, out->uniform, out->component);
-  ALLOCATE_ARRAYS(memory, d * m, out->draw, out->own_whitened, out->together);
+  ALLOCATE_ARRAYS(memory, components * n, &out->log_weight, &out->cumulative);
+  ALLOCATE_ARRAYS(memory, n, &out->common, &out->largest, &out->total, &out->share);
+  ALLOCATE(memory, out->jitters, n);
+  ALLOCATE(memory, out->uniform, m);
+  ALLOCATE(memory, out->component, m);
+  ALLOCATE_ARRAYS(memory, d * m, &out->draw, &out->own_whitened, &out->together);
   ALLOCATE(memory, out->own_factor, d * d * (size_t)gathered);
   ALLOCATE(memory, out->shared_factor, d * d);
   ALLOCATE(memory, out->mean, d * n);

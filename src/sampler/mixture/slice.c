@@ -13,11 +13,11 @@ enum { TRIALS = 64 };
 Status slice_create(Arena *memory, int d, Slice *out) {
   const size_t n = CHUNK_LANES, vector = (size_t)d * n;
   *out = (Slice){.d = d};
-  ALLOCATE_ARRAYS(memory, vector, out->e, out->across, out->trial, out->point);
+  ALLOCATE_ARRAYS(memory, vector, &out->e, &out->across, &out->trial, &out->point);
   ALLOCATE(memory, out->normal, 2 * vector + SLICE_FREEDOM * n);
   ALLOCATE(memory, out->uniform, 3 * n);
-  ALLOCATE_ARRAYS(memory, n, out->density, out->level, out->log_ratio, out->angle, out->low, out->high);
-  ALLOCATE_ARRAYS(memory, n, out->left, out->tried);
+  ALLOCATE_ARRAYS(memory, n, &out->density, &out->level, &out->log_ratio, &out->angle, &out->low, &out->high);
+  ALLOCATE_ARRAYS(memory, n, &out->left, &out->tried);
   return STATUS_OK;
 }
 

@@ -106,7 +106,8 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(history_marks_create(memory, sampler->d, setup->runs, &self->absorbed));
   TRY(history_density_create(memory, sampler->d, 1, setup->likelihood, &self->density));
   ALLOCATE(memory, self->moved, d * particles);
-  ALLOCATE_ARRAYS(memory, particles, self->weight, self->chosen);
+  ALLOCATE(memory, self->weight, particles);
+  ALLOCATE(memory, self->chosen, particles);
   return STATUS_OK;
 }
 

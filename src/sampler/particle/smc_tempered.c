@@ -154,8 +154,9 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   self->particles = (int)particles;
   self->steps = (int)config_int(setup->options, "steps");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
-  ALLOCATE_ARRAYS(memory, (d + 2) * particles, self->x, self->proposal);
-  ALLOCATE_ARRAYS(memory, particles, self->weight, self->uniform, self->chosen);
+  ALLOCATE_ARRAYS(memory, (d + 2) * particles, &self->x, &self->proposal);
+  ALLOCATE_ARRAYS(memory, particles, &self->weight, &self->uniform);
+  ALLOCATE(memory, self->chosen, particles);
   TRY(history_density_create(memory, sampler->d, 1, setup->likelihood, &self->density));
   ALLOCATE(memory, self->root, d * d);
   ALLOCATE(memory, self->mean, d);

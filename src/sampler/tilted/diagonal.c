@@ -70,8 +70,8 @@ static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, 
   Langevin langevin;
   double *q, *b, *mean, *variance, *wide_q, *wide_b, *wide_mean, *wide_variance, *s, *normal, *eps,
       largest = 0;
-  ALLOCATE_ARRAYS(&scratch, d, q, b, mean, variance);
-  ALLOCATE_ARRAYS(&scratch, vector, wide_q, wide_b, wide_mean, wide_variance, s, normal, eps);
+  ALLOCATE_ARRAYS(&scratch, d, &q, &b, &mean, &variance);
+  ALLOCATE_ARRAYS(&scratch, vector, &wide_q, &wide_b, &wide_mean, &wide_variance, &s, &normal, &eps);
   TRY(langevin_create(&scratch, d, CHUNK_LANES, &langevin));
   memcpy(q, posterior->q, (size_t)d * sizeof *q);
   memcpy(b, posterior->b, (size_t)d * sizeof *b);

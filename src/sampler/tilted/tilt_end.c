@@ -11,10 +11,10 @@ static const double SAME = 1e-10;
 Status tilt_end_create(Arena *memory, int d, TiltEnd *out) {
   const size_t vector = (size_t)d, matrix = vector * vector, points = vector * TILT_END_POINTS;
   *out = (TiltEnd){.d = d};
-  ALLOCATE_ARRAYS(memory, matrix, out->basis, out->hessian, out->vectors);
-  ALLOCATE_ARRAYS(memory, vector, out->q, out->b, out->eigenvalues);
+  ALLOCATE_ARRAYS(memory, matrix, &out->basis, &out->hessian, &out->vectors);
+  ALLOCATE_ARRAYS(memory, vector, &out->q, &out->b, &out->eigenvalues);
   ALLOCATE(memory, out->start, 2 * vector);
-  ALLOCATE_ARRAYS(memory, points, out->x, out->eps, out->scratch);
+  ALLOCATE_ARRAYS(memory, points, &out->x, &out->eps, &out->scratch);
   ALLOCATE(memory, out->jacobian, vector * points);
   return STATUS_OK;
 }

@@ -11,8 +11,8 @@ static const double VARIANCE_LEAST = 1e-9;
 Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out) {
   const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
   *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, out->lane, out->jitters);
-  ALLOCATE_ARRAYS(memory, vector, out->z, out->s, out->normal, out->eps);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &out->lane, &out->jitters);
+  ALLOCATE_ARRAYS(memory, vector, &out->z, &out->s, &out->normal, &out->eps);
   if (!exponential) {
     const size_t d = (size_t)setup->prior->d;
     ALLOCATE(memory, out->covariance, d * vector);

@@ -219,7 +219,7 @@ static Status tilted_create_cloud(Arena *memory, const SamplerSetup *setup, Tilt
                       setup->prior->ops->name);
   self->given = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = self};
-  ALLOCATE_ARRAYS(memory, d * (size_t)particles, self->normal, self->score);
+  ALLOCATE_ARRAYS(memory, d * (size_t)particles, &self->normal, &self->score);
   ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->vector, d);
@@ -313,11 +313,12 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   self->margin = config_real(options, "margin");
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
-  ALLOCATE_ARRAYS(memory, (size_t)d * vector, self->matrix, self->basis.u);
-  ALLOCATE_ARRAYS(memory, vector, self->q, self->b, self->s, self->z, self->stage_mean, self->stage_variance,
-                  self->some_x, self->some_score);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->some_log, self->stage, self->beyond, self->group_stage,
-                  self->lane);
+  ALLOCATE_ARRAYS(memory, (size_t)d * vector, &self->matrix, &self->basis.u);
+  ALLOCATE_ARRAYS(memory, vector, &self->q, &self->b, &self->s, &self->z, &self->stage_mean,
+                  &self->stage_variance, &self->some_x, &self->some_score);
+  ALLOCATE(memory, self->some_log, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &self->stage, &self->group_stage, &self->lane);
+  ALLOCATE(memory, self->beyond, CHUNK_LANES);
   ALLOCATE(memory, self->group, CHUNK_LANES + 1);
   TRY(langevin_create(memory, d, CHUNK_LANES, &self->langevin));
   TRY(tilt_reverse_create(memory, setup, tilted_reverse_is_exponential(options, d), &self->reverse));

@@ -28,7 +28,8 @@ static Status probe_entropy_create(Arena *memory, const Simulation *simulation, 
   ALLOCATE(memory, self, 1);
   ALLOCATE(memory, self->theta, (size_t)d * (size_t)runs * (size_t)draws);
   ALLOCATE(memory, self->one, d * runs);
-  ALLOCATE_ARRAYS(memory, runs, self->arm, self->ignored);
+  ALLOCATE(memory, self->arm, runs);
+  ALLOCATE(memory, self->ignored, runs);
   ALLOCATE(memory, self->count, problem->arms * runs);
   *state = self;
   return sampler_create(memory, simulation->run->method.sampler, &setup, &self->sampler);

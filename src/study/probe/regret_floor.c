@@ -163,13 +163,14 @@ Status regret_floor_create(Arena *memory, const Problem *problem, const Task *ta
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs, lanes = DENOISER_LANES;
   const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
   *out = (RegretFloor){.d = problem->d, .runs = task->runs};
-  ALLOCATE_ARRAYS(memory, runs, out->precision, out->longest, out->arm);
-  ALLOCATE_ARRAYS(memory, d * runs, out->vector, out->mean, out->noise);
+  ALLOCATE_ARRAYS(memory, runs, &out->precision, &out->longest);
+  ALLOCATE(memory, out->arm, runs);
+  ALLOCATE_ARRAYS(memory, d * runs, &out->vector, &out->mean, &out->noise);
   if (problem->theta.set.n > 0) {
     const size_t members = (size_t)problem_theta_test_size(&problem->theta);
     out->members = (int)members;
     ALLOCATE(memory, out->set, d * members);
-    ALLOCATE_ARRAYS(memory, members, out->square, out->weight);
+    ALLOCATE_ARRAYS(memory, members, &out->square, &out->weight);
     problem_theta_test_part(&problem->theta, task->replicate, out->set);
     for (size_t at = 0; at < d * members; at++) out->square[at % members] += out->set[at] * out->set[at];
     return STATUS_OK;
