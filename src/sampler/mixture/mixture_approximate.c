@@ -252,12 +252,12 @@ Status mixture_approximate_create(Arena *memory, const Mixture *prior, int runs,
   return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
 }
 
-void mixture_posterior_set_steps(MixturePosterior *common, int steps) {
-  ASSERT(common->ops == &APPROXIMATE);
-  ((MixtureApproximate *)common)->steps = steps;
+void mixture_posterior_set_steps(MixturePosterior *self, int steps) {
+  ASSERT(self->ops == &APPROXIMATE);
+  ((MixtureApproximate *)self)->steps = steps;
 }
 
-bool mixture_posterior_moved(const MixturePosterior *common) {
-  ASSERT(common->ops == &APPROXIMATE);
-  return ((const MixtureApproximate *)common)->moved;
+bool mixture_posterior_moved(const MixturePosterior *self) {
+  ASSERT(self->ops == &APPROXIMATE);
+  return ((const MixtureApproximate *)self)->moved;
 }

@@ -41,21 +41,21 @@ Status mixture_exact_create(Arena *memory, const Mixture *prior, int runs, Mixtu
   return STATUS_OK;
 }
 
-void mixture_posterior_evidence_shared(MixturePosterior *common, const History *history, int run, int lanes,
+void mixture_posterior_evidence_shared(MixturePosterior *self, const History *history, int run, int lanes,
                                        const double *b, double *whitened, double *log_evidence) {
-  const Mixture *prior = common->prior;
+  const Mixture *prior = self->prior;
   const int d = prior->d;
   const double unit = 0.5 * d * log(2 * M_PI); /* which the normalisers of the prior contain */
   const HistoryView view = history_view(history, 1, run, 1);
-  ASSERT(common->ops == &EXACT);
-  find_exact(common, &view, NULL);
+  ASSERT(self->ops == &EXACT);
+  find_exact(self, &view, NULL);
   for (int c = 0; c < prior->components; c++) {
-    const double *factor = mixture_component(common->factor, c, d * d, 1);
+    const double *factor = mixture_component(self->factor, c, d * d, 1);
     double *own = log_evidence + (ptrdiff_t)c * lanes;
     lanes_repeat(d, lanes, prior->information + (ptrdiff_t)c * d, whitened);
     lanes_add((size_t)d * (size_t)lanes, 1, b, whitened);
     linalg_factor_forward_shared(d, lanes, factor, whitened);
-    mixture_evidence_weigh_shared(d, lanes, common->constant[c], factor, whitened, own);
+    mixture_evidence_weigh_shared(d, lanes, self->constant[c], factor, whitened, own);
     for (int n = 0; n < lanes; n++) own[n] += unit;
   }
 }

@@ -57,31 +57,31 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
                                 MixtureOptions options, MixturePosterior **out);
 /* Sets the number of slice steps from now on, for comparisons that show how many suffice; this and the next
  * are for likelihoods that are not conjugate. */
-void mixture_posterior_set_steps(MixturePosterior *state, int steps);
+void mixture_posterior_set_steps(MixturePosterior *self, int steps);
 /* Returns whether slice steps have moved any of the draws of the last mixture_posterior_sample. */
-bool mixture_posterior_moved(const MixturePosterior *state);
+bool mixture_posterior_moved(const MixturePosterior *self);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
-void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor);
+void mixture_posterior_scale_component(MixturePosterior *self, int component, double factor);
 /* Draws theta[d, N] as sampler_sample does, and sets component[N], unless it is NULL, to the component that
  * each draw is from. A draw uses 1 uniform and d normals of its stream; with several candidates each of them
  * uses these and one more uniform. */
-void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
+void mixture_posterior_sample(MixturePosterior *self, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
 /* Computes mean[d, B] and covariance[d, d, B] of these draws (with several candidates, of the approximation)
  * in closed form, with a fallback where that is not to be trusted, for draws from components first .. end - 1
  * alone, with their weights scaled to add up to 1. */
-void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
+void mixture_posterior_moments(MixturePosterior *self, const History *history, int first, int end,
                                double *mean, double *covariance, int64_t *fallbacks);
 /* Computes log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under
  * it. With a conjugate likelihood it is exact up to half the residual (history_residual); with any other it
  * is approximate, with a fallback where that is not to be trusted, and up to what history_log_likelihood
  * leaves out. */
-void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
+void mixture_posterior_evidence(MixturePosterior *self, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
 /* Computes log_evidence[C, N] of N histories that have the precision of run `run` of this one, whose
  * likelihood is conjugate, but each its own b[d, N]: the matrices are factored once. Scratch: whitened[d, N].
  */
-void mixture_posterior_evidence_shared(MixturePosterior *state, const History *history, int run, int lanes,
+void mixture_posterior_evidence_shared(MixturePosterior *self, const History *history, int run, int lanes,
                                        const double *b, double *whitened, double *log_evidence);
 /* Returns the logarithm of the summed evidence of this many components, whose entries are `stride` apart. */
 double mixture_posterior_log_sum(int components, int stride, const double *log_evidence);
