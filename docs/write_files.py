@@ -65,7 +65,7 @@ prior: {{train_samples: 200, training_steps: 5, hidden: [4], replicates: 2, stag
 """
 BANDIT = STUDY.format(kind="metrics: [regret_floor, optimal_arm_entropy, prior_p_value]", problem="") + "policies: [ts, mixts, diffts, {name: localised, steps: 2}]\n" \
     "sweep: {problem.theta: [cross, rays], prior.stages: [2, 3]}\n"
-POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, rank_norm, rank_log_likelihood, log_concavity]",
+POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, max_sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, rank_norm, rank_log_likelihood, log_concavity]",
                          problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
 EVENTS = "{name: files, event_log: true, runs: 2, block: 2, policies: [lints], problem: {arms: 3, rounds: 40, theta: cross}}\n"
 REPLAY = "{name: files, study: replay, runs: 2, policies: [lints], problem: {family: logged, file: events/events/default-lints.nc}}\n"

@@ -37,7 +37,8 @@ static int study_random_arms_points(const Config *setting) {
 }
 
 /* Returns the number of observations before a choice. */
-static double study_random_arms_axis_value(const Config *setting, int point) {
+static double study_random_arms_axis_value(const Config *setting, const Problem *problem, int point) {
+  (void)problem;
   (void)setting;
   return point;
 }

@@ -252,18 +252,18 @@ static void print_setting(const Study *study, int setting, double *const columns
   printf("\n%s: %s ", file->setting_labels[setting], study->curves[0]->long_name);
   if (few) {
     printf("by %s\n  %-*s", ops->axis, widest, "policy");
-    for (int i = 0; i < points; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
+    for (int i = 0; i < points; i++) printf("  %7g %8s", study_axis_value(study, setting, i), "se");
   } else {
-    printf("at %s %g\n  %-*s %10s %8s   %12s %8s", ops->axis, study_axis_value(ops, config, first), widest,
+    printf("at %s %g\n  %-*s %10s %8s   %12s %8s", ops->axis, study_axis_value(study, setting, first), widest,
            "policy", "mean", "se", "difference", "se");
   }
   printf(" %6s\n", "runs");
   for (int p = 0; p < file->policy_count; p++) {
     const size_t row = (size_t)(setting * file->policy_count + p) * (size_t)study->places,
-                 at_first = row + (size_t)study_place(study, config, first);
+                 at_first = row + (size_t)study_place(study, setting, first);
     printf("  %-*s", widest, file->policies[p].label);
     for (int i = first; i < points; i++) {
-      const size_t at = row + (size_t)study_place(study, config, i);
+      const size_t at = row + (size_t)study_place(study, setting, i);
       app_print_number("", few ? 9 : 11, few ? 3 : 4, columns[MEAN][at]);
       app_print_number("", 9, 2, columns[SE][at]);
     }

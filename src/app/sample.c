@@ -179,6 +179,11 @@ static Status app_sample_find(Sampler *sampler, const Prior *prior, const Histor
   Alarm *alarm;
   findings->marginal = sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error,
                                         &findings->fallbacks);
+  if (!findings->marginal && !isnan(sampler->notes[0].log_evidence)) { /* it came with the draws */
+    findings->marginal = true;
+    findings->log_marginal = sampler->notes[0].log_evidence;
+    findings->error = sampler->notes[0].log_evidence_error;
+  }
   findings->log_marginal += sampler->temper * findings->constant;
   findings->error += findings->rounding;
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, &findings->fallbacks);
@@ -207,6 +212,7 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
                               .likelihood = likelihood,
                               .runs = 1,
                               .draws = arguments.draws,
+                              .for_themselves = true,
                               .seed = arguments.seed,
                               .options = config};
   const RngLanes rng = rng_lanes(rng_key(arguments.seed, RNG_AGENT), 0, 1, arguments.draws, 0);
@@ -218,6 +224,7 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   sampler_sample(&sampler, &history, rng, arguments.draws, theta, &findings.fallbacks);
   TRY(app_sample_find(&sampler, prior, &history, &findings));
   TRY(metric_distinct(d, arguments.draws, theta, &findings.distinct));
+  findings.distinct = fmin(findings.distinct, sampler.notes[0].distinct); /* NAN: not known */
   TRY(spread_measure(&sampler, &history, arguments.draws, theta, &spread));
   /* Draws that cannot have reached their target count as a fallback, unless the sampler has counted them. */
   const bool complains = spread_complaint(&spread, sizeof findings.complaint, findings.complaint);

@@ -71,7 +71,8 @@
   ENTRY(TIE, "which of several equally good arms is taken")                                                  \
   ENTRY(REJECTION, "which events of a log that is not uniform a replay takes")                               \
   ENTRY(PAST_POINTS, "points that the posterior of a past task is weighed at")                               \
-  ENTRY(JUDGE, "posterior draws that the draws of a sampler are judged by")
+  ENTRY(JUDGE, "posterior draws that the draws of a sampler are judged by")                                  \
+  ENTRY(UNSEEN, "coordinates of theta that nothing observed depends on")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -313,7 +313,9 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
   if (m > self->rule.sampler.setup.draws) TRY(library_posterior_begin_sampler(self, m));
   const RngLanes rng = rng_lanes(self->key, 0, 1, m, self->round);
+  self->rule.sampler.setup.for_themselves = true;
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
+  self->rule.sampler.setup.for_themselves = false;
   self->round++;
   TRY(library_judge_draws(self, m));
   io_dataset_transpose(self->d, m, self->rule.theta, theta);

@@ -126,8 +126,6 @@ void metric_log_likelihoods(const Comparison *self, const Cloud *x, double *valu
 
 /* ---- the metrics of the list: each takes what it needs from a comparison */
 
-enum { PROJECTIONS = 64 /* of the sliced distances */ };
-
 static Clouds comparison_clouds(const Comparison *self) {
   return (Clouds){.d = self->d, .n = self->x->n, .m = self->y->n, .x = self->x->theta, .y = self->y->theta};
 }
@@ -139,13 +137,13 @@ Status measure_emd(const Comparison *self, double *out) {
 
 Status measure_sliced_wasserstein(const Comparison *self, double *out) {
   const Clouds clouds = comparison_clouds(self);
-  *out = wasserstein_sliced(self->wasserstein, &clouds, PROJECTIONS, self->directions);
+  *out = wasserstein_sliced(self->wasserstein, &clouds, self->projections, self->directions);
   return STATUS_OK;
 }
 
 Status measure_max_sliced_wasserstein(const Comparison *self, double *out) {
   const Clouds clouds = comparison_clouds(self);
-  *out = wasserstein_max_sliced(self->wasserstein, &clouds, PROJECTIONS, self->directions);
+  *out = wasserstein_max_sliced(self->wasserstein, &clouds, self->projections, self->directions);
   return STATUS_OK;
 }
 

@@ -13,7 +13,7 @@
 #define METRIC_LIST(BESIDE, EXACT, ALONE)                                                                    \
   BESIDE(emd, "emd", "earth mover's distance to exact posterior draws")                                      \
   BESIDE(sliced_wasserstein, "sliced_wasserstein", "sliced Wasserstein distance to exact posterior draws")   \
-  BESIDE(max_sliced_wasserstein, "sliced_wasserstein",                                                       \
+  BESIDE(max_sliced_wasserstein, "max_sliced_wasserstein",                                                   \
          "max-sliced Wasserstein distance to exact posterior draws")                                         \
   BESIDE(sd_ratio, "sd_ratio", "standard deviation of the draws over that of exact posterior draws")         \
   BESIDE(mode_weight_error, "mode_weight",                                                                   \
@@ -45,6 +45,7 @@ typedef struct {
   int run;
   HistoryDensity *density; /* scratch */
   const Mixture *modes; /* the mixture that theta* is from; NULL: it is not from a mixture of Gaussians */
+  int projections; /* directions of the sliced distances */
   Rng directions; /* the stream of random directions */
   double *work; /* [metric_work(d, max(n, m), C)], scratch: n and m points, C modes */
   Emd *emd; /* NULL if the word emd is not asked for */

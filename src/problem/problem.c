@@ -127,8 +127,8 @@ Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t 
 }
 
 bool problem_has_exact_prior(const Problem *problem) {
-  return !problem->ops->transform && !problem->ops->rewards &&
-         (problem->large || problem_theta_has_prior(&problem->theta));
+  const bool own = problem->ops->take || (!problem->ops->transform && !problem->ops->rewards);
+  return own && (problem->large || problem_theta_has_prior(&problem->theta));
 }
 
 Status problem_check_exact_prior(const Problem *problem) {

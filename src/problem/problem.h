@@ -34,8 +34,11 @@ typedef struct {
    * and the family knows better than 1. self->d is problem.dimension, or as above, and afterwards that of
    * `theta`. */
   Status (*create)(Problem *self, const Config *config);
+  /* OPTIONAL. For runs that are cases, each with a prior, observations and noise of its own, so that they are
+   * played one by one: makes the problem that of a run. `create` leaves it at run 0. */
+  Status (*take)(Problem *self, uint32_t run);
   /* OPTIONAL. Turns samples of `theta`, theta[d, lanes], into theta*, lane by lane, with the streams `rng` if
-   * this is random. Such a theta* has no exact prior. */
+   * this is random. Such a theta* has no exact prior, unless it is that of a case. */
   void (*transform)(const Problem *self, RngLanes rng, double *theta);
   /* OPTIONAL, needed with `kept`. Fills world->kept, what the runs keep for the features of all their
    * rounds. */
@@ -55,6 +58,7 @@ struct Problem {
   Arena memory; /* holds `state` and what belongs to it */
   const ProblemOps *ops;
   int d, arms, rounds;
+  int cases; /* in the file, if the runs are cases; else 0 */
   int drift_every; /* rounds after which theta* is drawn again; 0: never */
   ThetaSource theta; /* what theta* is drawn from */
   bool resample_arms;

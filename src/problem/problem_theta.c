@@ -235,12 +235,14 @@ static const PriorOps density_ops = {.name = "exact",
                                      .log_density = problem_theta_star_prior_log_density};
 
 bool problem_theta_has_prior(const ThetaSource *source) {
-  return source->has_mixture || source->ops->prior || problem_theta_is_planar(source->ops);
+  return source->isotropic.d > 0 || source->has_mixture || source->ops->prior ||
+         problem_theta_is_planar(source->ops);
 }
 
 Status problem_theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings,
                            Prior *out) {
   ASSERT(problem_theta_has_prior(source));
+  if (source->isotropic.d > 0) return prior_isotropic(memory, &source->isotropic, chain_settings, out);
   if (source->has_mixture) return prior_from_mixture(memory, &source->mixture, chain_settings, out);
   if (source->ops->prior) return source->ops->prior(memory, source->d, chain_settings, out);
   ASSERT(source->d == 2);

@@ -11,7 +11,8 @@
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
   ENTRY(table) /* problem_logged.c */                                                                        \
-  ENTRY(logged) /* problem_logged.c */
+  ENTRY(logged) /* problem_logged.c */                                                                       \
+  ENTRY(cases) /* problem_cases.c */
 
 #define PROBLEM_DECLARE(name) extern const ProblemOps problem_##name;
 PROBLEM_LIST(PROBLEM_DECLARE)

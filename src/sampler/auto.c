@@ -36,7 +36,7 @@ static Status auto_create(Sampler *self, const SamplerSetup *setup) {
   TRY(config_options(self->memory, "defaults", sampler_keys(method), 1, unguarded, &options));
   own.options = options;
   TRY(sampler_create(self->memory, method, &own, chosen));
-  chosen->ess = self->ess;
+  chosen->notes = self->notes;
   self->state = chosen;
   return STATUS_OK;
 }

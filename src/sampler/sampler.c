@@ -5,6 +5,7 @@
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
+#include "sampler/observed.h"
 
 #include <limits.h>
 #include <math.h>
@@ -43,6 +44,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   for (int i = 0; METHODS[i]; i++)
     if (METHODS[i]->networks && used < sizeof able)
       used += (size_t)snprintf(able + used, sizeof able - used, "%s %s", used ? "," : "", METHODS[i]->name);
+  if (observed_fits(method, prior, likelihood, NULL)) return false;
   if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; a network needs likelihood gaussian "
@@ -148,12 +150,15 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
     return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
                       method->name, setup->draws, setup->runs, out->d);
   if (setup->options) out->temper = config_real(setup->options, "temper");
-  ALLOCATE_ARRAYS(memory, setup->runs, &out->ess, &out->outweighs);
   ALLOCATE(memory, out->fallbacks, setup->runs);
   ALLOCATE(memory, out->digits, setup->runs);
-  for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
+  ALLOCATE(memory, out->outweighs, setup->runs);
+  ALLOCATE(memory, out->notes, setup->runs);
+  for (int b = 0; b < setup->runs; b++) out->notes[b] = DRAW_NOTES_NONE;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
+  out->observed = observed_fits(method, setup->prior, setup->likelihood, setup->options);
+  if (out->observed) return STATUS_OK;
   if (sampler_turn(out)) pthread_mutex_lock(sampler_turn(out));
   const Status status = method->create(out, setup);
   if (status == STATUS_OK && method->begin) sampler_begin(out, setup->runs);
@@ -226,7 +231,10 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
   const History tempered = sampler_enter(sampler, history, fallbacks);
   memset(sampler->fallbacks, 0, (size_t)history->runs * sizeof *sampler->fallbacks);
-  sampler->ops->sample(sampler, &tempered, rng, draws, theta, sampler->fallbacks);
+  if (sampler->observed)
+    observed_sample(sampler, &tempered, rng, draws, theta, sampler->fallbacks);
+  else
+    sampler->ops->sample(sampler, &tempered, rng, draws, theta, sampler->fallbacks);
   sampler_leave(sampler);
   digits_replace(sampler, &tempered, rng, draws, theta, sampler->fallbacks);
   for (int b = 0; b < history->runs; b++) fallbacks[b] += sampler->fallbacks[b];
@@ -269,7 +277,8 @@ static void sampler_moments_of_draws(int d, int runs, int draws, const double *t
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks) {
   const int d = sampler->d, runs = history->runs;
-  if (!sampler_moments_fit(sampler->ops, sampler->setup.prior, sampler->setup.likelihood)) {
+  if (sampler->observed ||
+      !sampler_moments_fit(sampler->ops, sampler->setup.prior, sampler->setup.likelihood)) {
     sampler_sample(sampler, history, rng, (int)rng.draws, theta, fallbacks);
     sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
     return;
@@ -284,7 +293,7 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
 
 bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
                       int64_t *fallbacks) {
-  if (!sampler->ops->marginal) return false;
+  if (!sampler->ops->marginal || sampler->observed) return false;
   ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
   const History tempered = sampler_enter(sampler, history, fallbacks);
   sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);

@@ -6,6 +6,7 @@
 #include "model/history/history.h"
 #include "model/prior/prior.h"
 #include "sampler/diagonal.h"
+#include "sampler/draw_notes.h"
 
 typedef struct Sampler Sampler;
 typedef struct Guard Guard; /* sampler/guard.h */
@@ -31,6 +32,7 @@ typedef struct {
   int runs, draws; /* B; the largest M that `sample` will be called with */
   uint64_t seed; /* with first_run, names the streams of a sampler that moves its state in `update` */
   uint32_t first_run;
+  bool for_themselves; /* the draws are what is wanted, not an arm that is chosen by them */
   bool alone; /* draws and moments depend on the history alone: no warm start from an earlier round */
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
 } SamplerSetup;
@@ -107,7 +109,7 @@ typedef struct {
    * average is used. */
   bool chain;
 
-  /* ---- OPTIONAL: for large d, where none of the ops above is called */
+  /* ---- OPTIONAL: for isotropic mixtures, where none of the ops above is called (sampler/observed.h) */
 
   const DiagonalOps *diagonal;
 } SamplerOps;
@@ -122,7 +124,8 @@ struct Sampler {
   int64_t *fallbacks; /* [B], of the last draws, before any are replaced */
   PriorDigits *digits; /* [B], of the last history (history_digits) */
   double *outweighs; /* [B] */
-  double *ess; /* [B], effective sample size behind the last draws; NAN if the method has none */
+  bool observed; /* draws as sampler/observed.h has it, and has no state of its own */
+  DrawNotes *notes; /* [B], about the last draws */
   void *state;
   int seen_runs, seen_rounds; /* of the history that the state includes */
 };

@@ -302,7 +302,8 @@ static int study_convergence_points(const Config *setting) {
   return count;
 }
 
-static double study_convergence_axis_value(const Config *setting, int point) {
+static double study_convergence_axis_value(const Config *setting, const Problem *problem, int point) {
+  (void)problem;
   const int64_t last = config_int(setting, "max_steps");
   int64_t k = 1;
   for (int i = 0; i < point; i++) k = study_next_stored_step(k, last);

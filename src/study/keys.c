@@ -19,8 +19,8 @@ const ConfigKey study_keys[] = {
     {INT("seed", 0, 9007199254740992.0, "1", "seed of all random streams"), .fixed = true},
     {INT("runs", 1, MOST_RUNS, "512",
          "independent simulations for each setting and policy; with a mapping, runs are added until "
-         "runs.target_se is reached"),
-     .fixed = true, .parts = true},
+         "runs.target_se is reached; auto: the number of cases (problem.family: cases)"),
+     .words = "auto", .fixed = true, .parts = true},
     {INT("runs.min", 2, MOST_RUNS, "64", "runs of every setting before the first standard error is computed"),
      .fixed = true},
     {INT("runs.max", 2, MOST_RUNS, "4096", "maximum number of runs of a setting"), .fixed = true},
@@ -39,8 +39,8 @@ const ConfigKey study_keys[] = {
      .word = problem_name},
     {WORD("problem.theta", "cross", "distribution of theta*"), .word = problem_theta_name},
     {TEXT("problem.file", "null",
-          "samples of theta (theta: file), a prior file (theta: mixture), an embedding file or a table of "
-          "rewards (family: table)")},
+          "samples of theta (theta: file), a prior file (theta: mixture), an embedding file, a table of "
+          "rewards (family: table) or cases (family: cases)")},
     {INT("problem.arms", 1, 1000000, "auto",
          "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, else 100"),
      .words = "auto"},
@@ -110,6 +110,9 @@ const ConfigKey study_keys[] = {
          "what is measured: of each round in a bandit study, besides regret, and of the draws in a posterior "
          "study, where the ranks work with any prior and reward, and all others need the exact posterior"),
      .word = study_metric_name, .meaning = study_metric_meaning},
+    {INT("projections", 1, 100000, "100",
+         "posterior study: random directions of the sliced distances (sliced_wasserstein)"),
+     .fixed = true},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "

@@ -10,8 +10,10 @@
 #include "core/clock.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
+#include "problem/problem_cases.h"
 #include "problem/world.h"
 #include "sampler/check/draws_check.h"
+#include "sampler/check/oracle_counter.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"
@@ -27,6 +29,7 @@ int study_posterior_reference_draws(const Config *setting) {
 
 static int study_posterior_points(const Config *setting) {
   const int64_t *sizes;
+  if (study_problem_family(setting)->take) return 1; /* after all observations of a case */
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   return count > 0 ? count : 1; /* arms */
 }
@@ -37,11 +40,14 @@ int64_t study_posterior_size(const Config *setting, int point) {
   return count > 0 ? sizes[point] : study_problem_arms(setting);
 }
 
-static int study_posterior_last_size(const Config *setting) {
+/* Returns the number of observations at the last point. */
+static int study_posterior_last_size(const Config *setting, const Problem *problem) {
+  if (problem->cases > 0) return problem->arms;
   return (int)study_posterior_size(setting, study_posterior_points(setting) - 1);
 }
 
-static double study_posterior_axis_value(const Config *setting, int point) {
+static double study_posterior_axis_value(const Config *setting, const Problem *problem, int point) {
+  if (problem->cases > 0) return problem_cases_file(problem)->rows;
   return (double)study_posterior_size(setting, point);
 }
 
@@ -89,7 +95,11 @@ typedef struct {
   const History *seen; /* what the policy reads: `own` or `history` */
   DrawsCheck *check; /* of the draws of `sampler`; NULL: it is not known where they should be */
   Prior truth; /* distribution of theta*; set, like `exact`, if exact draws are needed */
+  int references; /* draws that a file has of each case, used in place of exact ones; 0: none */
+  OracleCounter counter; /* of the policy's prior */
+  int64_t calls; /* of it, for the last draws */
   int needs; /* what the curves that the result does not have yet need */
+  bool moments; /* the metrics need those of the clouds */
   int *arm; /* [B] */
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
   Draws sets[SETS];
@@ -106,11 +116,14 @@ static Status study_create_policy_sampler(Arena *memory, Block *block) {
   const PolicyMethod *method = &block->run->method;
   PolicySetup setup = study_policy_setup(block->run);
   setup.draws = study_posterior_draws(block->run->setting);
-  setup.observations = study_posterior_last_size(block->run->setting);
+  setup.observations = study_posterior_last_size(block->run->setting, block->run->problem);
   if (method->sampler) {
     SamplerSetup sampler = policy_sampler_setup(&setup);
     bool forgets;
+    oracle_counter_begin(sampler.prior, &block->counter);
+    sampler.prior = &block->counter.prior;
     sampler.draws = setup.draws;
+    sampler.for_themselves = true;
     TRY(sampler_create(memory, method->sampler, &sampler, &block->sampler));
     TRY(sampler_history(memory, method->sampler, &sampler, 1, &forgets, &block->own));
     block->seen = forgets ? &block->own : &block->history;
@@ -130,10 +143,12 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
   const int m = study_posterior_draws(run->setting), r = study_posterior_reference_draws(run->setting),
             most = m > r ? m : r;
   block->needs = study_posterior_needs(study, run->result->has_shared);
+  block->moments = study_measures(study, "moments") || study_measures(study, "sd_ratio");
   TRY(world_create(problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, problem->d, task->runs, &problem->likelihood, &block->history));
-  TRY(history_reserve(&block->history, study_posterior_last_size(run->setting)));
+  TRY(history_reserve(&block->history, study_posterior_last_size(run->setting, problem)));
   TRY(study_create_policy_sampler(memory, block));
+  block->references = problem->cases > 0 ? problem_cases_file(problem)->references : 0;
   if (block->needs) { /* the sampler of the true posterior */
     const PriorFit chain = fit_of_keys(run->setting, "prior.", study->seed, task->replicate);
     const SamplerSetup setup = {.prior = &block->truth,
@@ -143,7 +158,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
                                 .seed = study->seed,
                                 .first_run = task->first_run};
     TRY(problem_exact_prior(memory, problem, &chain, &block->truth));
-    TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
+    if (block->references == 0) TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
   }
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
@@ -159,6 +174,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
     if (needed[s] && !(block->needs & needed[s])) continue;
     ALLOCATE(memory, draws->theta, d * n * runs);
     ALLOCATE(memory, draws->run.theta, d * n);
+    if (!block->moments) continue;
     ALLOCATE(memory, draws->run.mean, d);
     ALLOCATE(memory, draws->run.covariance, d * d);
   }
@@ -168,7 +184,8 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
                                    .truth = block->star,
                                    .history = &block->history,
                                    .density = &block->density,
-                                   .modes = block->truth.mixture};
+                                   .modes = block->truth.mixture,
+                                   .projections = (int)config_int(run->setting, "projections")};
   ALLOCATE(memory, block->comparison.work, metric_work(problem->d, most, modes));
   TRY(history_density_create(memory, problem->d, 1, block->history.likelihood, &block->density));
   TRY(wasserstein_create(memory, problem->d, most, &block->comparison.wasserstein));
@@ -191,6 +208,46 @@ static void study_draw_with_sampler(const Block *block, int set, Sampler *sample
   const RngLanes rng = rng_lanes(rng_key(block->run->study->seed, purposes[set]), world->first_run,
                                  world->runs, draws->run.n, world->round);
   sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
+}
+
+/* Reads the exact draws of a case from its file: the first R and, for the floor, the next R, if there are
+ * more; else NaN. */
+static Status study_read_references(Block *block) {
+  const Problem *problem = block->run->problem;
+  for (int s = OF_REFERENCE; s < SETS; s++) {
+    const Draws *draws = &block->sets[s];
+    const int n = draws->run.n, first = s == OF_REFERENCE ? 0 : n;
+    if (draws->theta && first + n <= block->references)
+      TRY(io_cases_read_reference(problem_cases_file(problem), problem_cases_number(problem), first, n,
+                                  draws->theta));
+    else if (draws->theta)
+      draws->theta[0] = NAN;
+  }
+  return STATUS_OK;
+}
+
+/* Makes the draws of the policy's sampler, and counts what it asks the prior. */
+static void study_draw_with_policy_sampler(Block *block) {
+  const int64_t before = block->counter.calls;
+  study_draw_with_sampler(block, OF_SAMPLER, &block->sampler, block->seen,
+                          block->run->result->columns.fallbacks);
+  block->calls = block->counter.calls - before;
+}
+
+/* Returns the part of the log evidence that histories leave out: the largest log likelihood of each
+ * observation. */
+static double study_evidence_constant(const Block *block, int b) {
+  const Likelihood *likelihood = block->history.likelihood;
+  return history_observations(&block->history, b) * likelihood->ops->log_likelihood(likelihood, 0, 0);
+}
+
+/* Makes the exact draws at this sample size. */
+static Status study_draw_exactly(Block *block) {
+  if (block->references > 0) return study_read_references(block);
+  for (int s = OF_REFERENCE; s < SETS; s++)
+    if (block->sets[s].theta)
+      study_draw_with_sampler(block, s, &block->exact, &block->history, block->ignored);
+  return STATUS_OK;
 }
 
 /* Measures the log-concavity of the density that tilted transport starts from, at the end of its flow, or one
@@ -217,6 +274,19 @@ static Status study_measure_concavity(Block *block, int which, int b, Rng rng, d
                         block->sets[OF_REFERENCE].run.theta, rng, out);
 }
 
+/* Returns what the sampler noted about its draws of run b. */
+static double study_noted(const Block *block, int which, int b) {
+  const DrawNotes *notes = &block->sampler.notes[b];
+  const double draws = (double)block->world.runs * block->sets[OF_SAMPLER].run.n;
+  switch (which) {
+  case CURVE_ess: return notes->ess;
+  case CURVE_distinct: return notes->distinct;
+  case CURVE_oracle_calls: return isnan(notes->calls) ? (double)block->calls / draws : notes->calls;
+  case CURVE_log_evidence: return notes->log_evidence + study_evidence_constant(block, b);
+  default: return notes->log_evidence_error;
+  }
+}
+
 /* Makes the exact draws at this sample size, and measures every run. */
 static Status study_compare_draws(Block *block, int point) {
   const Study *study = block->run->study;
@@ -227,8 +297,7 @@ static Status study_compare_draws(Block *block, int point) {
   Comparison *comparison = &block->comparison;
   if (block->check)
     draws_check_add(block->check, block->seen, sets[OF_SAMPLER].run.n, sets[OF_SAMPLER].theta);
-  for (int s = OF_REFERENCE; s < SETS; s++)
-    if (sets[s].theta) study_draw_with_sampler(block, s, &block->exact, &block->history, block->ignored);
+  TRY(study_draw_exactly(block));
   for (int b = 0; b < runs; b++) {
     comparison->run = b;
     comparison->directions = (Rng){.key = rng_key(study->seed, RNG_DIRECTION),
@@ -239,7 +308,7 @@ static Status study_compare_draws(Block *block, int point) {
       const Cloud *own = &sets[s].run;
       if (!sets[s].theta) continue;
       lanes_copy(d, own->n, sets[s].theta + (size_t)b * (size_t)own->n, runs * own->n, own->theta, own->n);
-      linalg_moments(d, own->n, own->theta, own->mean, own->covariance);
+      if (block->moments) linalg_moments(d, own->n, own->theta, own->mean, own->covariance);
     }
     for (int c = 0; c < study->curve_count; c++) {
       const int which = (int)(study->curves[c] - study_posterior.curves);
@@ -248,10 +317,12 @@ static Status study_compare_draws(Block *block, int point) {
       if (result->has_shared && shared) continue;
       /* A floor compares the second set of exact draws with the first. */
       comparison->x = &sets[shared ? OF_FLOOR : OF_SAMPLER].run;
-      if (kinds[which].measure)
+      if (shared && comparison->x->theta && isnan(comparison->x->theta[0]))
+        *out = NAN; /* the file has too few reference draws for a second set */
+      else if (kinds[which].measure)
         TRY(kinds[which].measure(comparison, out));
-      else if (which == CURVE_ess)
-        *out = block->policy.ops ? NAN : block->sampler.ess[b];
+      else if (which >= CURVE_ess)
+        *out = block->policy.ops ? NAN : study_noted(block, which, b);
       else
         TRY(study_measure_concavity(block, which, b, comparison->directions, out));
     }
@@ -265,13 +336,14 @@ static Status study_posterior_run(const TaskRun *run) {
   SCOPED(Block, block, study_posterior_block_destroy);
   World *world = &block.world;
   TaskResult *result = run->result;
-  const int last = study_posterior_last_size(run->setting), arms = run->problem->arms;
+  const int last = study_posterior_last_size(run->setting, run->problem), arms = run->problem->arms;
+  const int points = study_posterior_points(run->setting);
   const RngKey key = rng_key(run->study->seed, RNG_HISTORY);
   Timer timer = {0}; /* of the sampler alone */
   block.run = run;
   TRY(study_posterior_block_create(&memory, &block));
   for (int k = 1, point = 0; k <= last; k++) {
-    const bool at_size = k == study_posterior_size(run->setting, point);
+    const bool at_size = k == (point < points - 1 ? study_posterior_size(run->setting, point) : last);
     timer_start(&timer);
     world_advance(world, (uint32_t)k);
     for (int b = 0; b < world->runs; b++) { /* a random arm, or the next one in order */
@@ -285,11 +357,11 @@ static Status study_posterior_run(const TaskRun *run) {
     if (at_size && block.policy.ops)
       TRY(block.policy.ops->draw(&block.policy, block.seen, block.sets[OF_SAMPLER].theta));
     else if (at_size)
-      study_draw_with_sampler(&block, OF_SAMPLER, &block.sampler, block.seen, result->columns.fallbacks);
+      study_draw_with_policy_sampler(&block);
     timer_stop(&timer);
     if (at_size) TRY(study_compare_draws(&block, point++));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
-    if (!core_tick_goes_on(run->tick, (double)point / study_posterior_points(run->setting)))
+    if (!core_tick_goes_on(run->tick, (double)point / points))
       return status_set(STATUS_STOPPED, "stopped after %d observations", k);
   }
   if (block.check)
@@ -299,6 +371,23 @@ static Status study_posterior_run(const TaskRun *run) {
 }
 
 /* ---- what the study accepts */
+
+/* Checks what only cases can lack: theta*, and enough reference draws. */
+static Status study_posterior_check_case(const Study *study, const Config *setting, const Problem *problem) {
+  static const char *const of_truth[] = {"distance", "rank", "rank_norm", "rank_log_likelihood"};
+  if (problem->cases == 0) return STATUS_OK;
+  const CaseFile *file = problem_cases_file(problem);
+  const int wanted = study_posterior_reference_draws(setting);
+  for (size_t i = 0; i < sizeof of_truth / sizeof *of_truth; i++)
+    if (!file->cases[0].theta && study_measures(study, of_truth[i]))
+      return status_set(STATUS_INPUT,
+                        "key 'metrics': %s compares with theta*, but %s has no theta(case, dim)", of_truth[i],
+                        file->path);
+  if (study_posterior_needs(study, false) && file->references > 0 && file->references < wanted)
+    return status_set(STATUS_INPUT, "reference_draws: %d, but %s has only %d reference draws of each case",
+                      wanted, file->path, file->references);
+  return STATUS_OK;
+}
 
 /* Checks a setting: sizes must rise, and exact draws, if they are needed, must be possible. */
 static Status study_posterior_check_setting(const Study *study, const Config *setting,
@@ -311,13 +400,15 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
   if (problem->per_arm || problem->quadratic)
     return status_set(STATUS_INPUT, "study posterior needs one theta* and rewards that depend on phi' "
                                     "theta*; problem.unknown must be shared and problem.reward linear");
+  TRY(study_posterior_check_case(study, setting, problem));
   if (!study_posterior_needs(study, false)) return STATUS_OK;
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
   Prior truth;
   char sentence[512];
   TRY(problem_exact_prior(&scratch, problem, &chain, &truth));
-  if (sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence))
+  const bool references = problem->cases > 0 && problem_cases_file(problem)->references > 0;
+  if (!references && sampler_misfit(&sampler_exact, &truth, &problem->likelihood, sizeof sentence, sentence))
     return status_set(
         STATUS_INPUT,
         "key 'metrics': all but rank, rank_norm and rank_log_likelihood need the exact posterior: %s",
@@ -369,6 +460,15 @@ static const StudyCurve curves[] = {
              "the same bound with a quarter of the diameter's square, which two points reach",
              "log_concavity", true),
     MEASURED("ess", "effective sample size behind the draws", NULL, false),
+    MEASURED("distinct", "share of the draws that are no copies of one another, where a sampler copies", NULL,
+             false),
+    MEASURED("oracle_calls",
+             "evaluations of the prior's denoiser per draw; a product with its Jacobian counts as one", NULL,
+             false),
+    {.name = "log_evidence",
+     .long_name = "log marginal likelihood of the observations, where a sampler knows it",
+     .each = true},
+    {.name = "log_evidence_se", .long_name = "standard error of log_evidence", .each = true},
     {.name = NULL}};
 
 const StudyOps study_posterior = {
@@ -376,7 +476,7 @@ const StudyOps study_posterior = {
     .summary = "draws of every sampler compared with exact posterior draws, without a bandit",
     .reference = "DiffTS, Appendix C.4",
     .figure = "figure_diffts_7.py",
-    .keys = "problem.sample_sizes metrics draws reference_draws linear_algebra",
+    .keys = "problem.sample_sizes metrics draws reference_draws projections linear_algebra",
     .axis = "sample_size",
     .axis_long_name = "number of observations",
     .curves = curves,

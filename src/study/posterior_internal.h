@@ -13,6 +13,10 @@ enum {
   CURVE_log_concavity_bound,
   CURVE_log_concavity_sharp,
   CURVE_ess,
+  CURVE_distinct,
+  CURVE_oracle_calls,
+  CURVE_log_evidence,
+  CURVE_log_evidence_se,
   CURVES
 };
 #undef POSTERIOR_CURVE

@@ -150,6 +150,7 @@ static Status study_large_draw(const Large *self, LargeSampler sampler, int n, i
   const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
   double *work = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
   int64_t mine = 0;
+  DrawNotes notes = DRAW_NOTES_NONE;
   SCRATCH_ARENA(scratch);
   Chain chain;
   SCOPED(DenseMatrix, x, dense_matrix_destroy);
@@ -163,8 +164,8 @@ static Status study_large_draw(const Large *self, LargeSampler sampler, int n, i
     RngLanes here = rng;
     here.first_lane += (uint32_t)columns.first;
     here.lanes = (uint32_t)columns.count;
-    TRY(dense_agree(dense,
-                    columns.count > 0 ? sampler.ops->draw(&posterior, here, self->lanes, &mine) : STATUS_OK));
+    TRY(dense_agree(dense, columns.count > 0 ? sampler.ops->draw(&posterior, here, self->lanes, &notes, &mine)
+                                             : STATUS_OK));
     dense_put_columns(dense, round, self->lanes, work, &x);
   }
   double counted = (double)mine;
@@ -347,7 +348,7 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
                                        const Problem *problem) {
   const PolicyMethod method = policy_named(policy->name);
   Belief belief;
-  if (!method.sampler || !method.sampler->diagonal)
+  if (!method.sampler || !method.sampler->diagonal || method.sampler->diagonal->together)
     return status_set(STATUS_INPUT,
                       "it does not support large settings; exact, localised, mala and tilted do");
   TRY(policy_check(&method, policy->options, problem));

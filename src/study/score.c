@@ -28,6 +28,8 @@ const char *const score_mean_names[SCORE_MEANS] = {[SCORE_DISTANCE] = "distance"
                                                    [SCORE_MODE_FLOOR] = "mode_weight_floor"};
 const char *const score_rank_names[SCORE_RANKS] = {"rank", "rank_norm", "rank_log_likelihood"};
 
+enum { PROJECTIONS = 64 /* directions of the sliced distance of the frozen problems */ };
+
 /* What is needed to measure a history. */
 typedef struct {
   const Pack *pack;
@@ -228,10 +230,11 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
   const size_t values = (size_t)d * (size_t)pack->draws;
   double *measured;
   HistoryDensity density;
-  Ruler ruler = {.pack = pack,
-                 .distance = study_score_choose_distance(pack),
-                 .draws.n = pack->draws,
-                 .comparison = {.d = d, .density = &density, .modes = pack->prior.mixture}};
+  Ruler ruler = {
+      .pack = pack,
+      .distance = study_score_choose_distance(pack),
+      .draws.n = pack->draws,
+      .comparison = {.d = d, .density = &density, .modes = pack->prior.mixture, .projections = PROJECTIONS}};
   ALLOCATE(&scratch, measured, MEASURED * pack->histories);
   ALLOCATE(&scratch, ruler.draws.theta, values);
   for (int k = 0; k < SETS; k++) {

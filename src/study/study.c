@@ -1,5 +1,6 @@
 #include "study/study.h"
 
+#include "problem/problem_cases.h"
 #include "study/studies.h"
 #include "study/study_problem.h"
 
@@ -35,7 +36,7 @@ const char *study_target_name(int index) {
   int count = 0;
   for (int i = 0; registry[i]; i++)
     for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++) {
-      if (curve->unpublished) continue;
+      if (curve->unpublished || curve->each) continue;
       for (int paired = 0; paired <= !curve->shared; paired++) {
         if (count++ < index) continue;
         ASSERT(index < MOST_NAMES);
@@ -92,7 +93,8 @@ static Status study_find_target(Study *study) {
   study->target_paired = !study->curves[0]->shared;
   if (!study->runs.adaptive) return STATUS_OK;
   const char *of = config_text(study->file->settings[0], "runs.of");
-  for (int c = 0; c < study->published; c++)
+  for (int c = 0; c < study->published; c++) {
+    if (study->curves[c]->each) continue;
     for (int paired = 0; paired <= !study->curves[c]->shared; paired++) {
       study_target_text(study->curves[c], paired, sizeof name, name);
       study->target_curve = c;
@@ -101,6 +103,7 @@ static Status study_find_target(Study *study) {
       snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", *allowed ? " | " : "",
                name);
     }
+  }
   return status_set(STATUS_INPUT, "key 'runs.of': this study does not measure '%s'; allowed: %s", of,
                     allowed);
 }
@@ -126,18 +129,34 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
 
 /* Checks that each policy fits the prior and the likelihood in a setting, before anything is run or fitted.
  * Fills in run_size[policies], with the features of all arms next to each draw. */
-static Status study_check_policies(const Study *study, const Config *setting, double *run_size) {
-  SCOPED(Problem, problem, problem_destroy);
-  TRY(study_problem_create(setting, &problem));
-  if (problem.large) return study->ops->check_large(study, setting, &problem);
-  if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, &problem));
-  const double draws = study->ops->draws ? study->ops->draws(setting) : problem.rounds;
+static Status study_check_policies(const Study *study, int s, const Problem *problem) {
+  const Config *setting = study->file->settings[s];
+  double *run_size = study->run_size + s * study->file->policy_count;
+  if (problem->large) return study->ops->check_large(study, setting, problem);
+  if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, problem));
+  const double draws = study->ops->draws ? study->ops->draws(setting) : problem->rounds;
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    const Status status = study_check_policy(study, setting, policy, &problem, &run_size[p]);
+    const Status status = study_check_policy(study, setting, policy, problem, &run_size[p]);
     if (status != STATUS_OK) return status_prefix(status, "policy '%s': ", policy->label);
-    run_size[p] = draws * (run_size[p] + (double)problem.d * problem.arms);
+    run_size[p] = draws * (run_size[p] + (double)problem->d * problem->arms);
   }
+  return STATUS_OK;
+}
+
+/* Checks a setting whose runs are cases, or not. All settings must be of one kind, because the runs of a
+ * block are the same in all of them. */
+static Status study_check_cases(const Study *study, const Problem *problem) {
+  const bool cases = study_problem_family(study->file->settings[0])->take;
+  if ((problem->cases > 0) != cases)
+    return status_set(
+        STATUS_INPUT,
+        "problem.family: %s, but the first setting has %s; cases and other problems need studies "
+        "of their own",
+        problem->ops->name, study_problem_family(study->file->settings[0])->name);
+  if (cases && study->runs.most > problem->cases)
+    return status_set(STATUS_INPUT, "runs: %lld, but %s has only %d cases", (long long)study->runs.most,
+                      problem_cases_file(problem)->path, problem->cases);
   return STATUS_OK;
 }
 
@@ -190,18 +209,19 @@ bool study_measures(const Study *study, const char *metric) {
   return false;
 }
 
-double study_axis_value(const StudyOps *ops, const Config *setting, int point) {
-  return ops->axis_value ? ops->axis_value(setting, point) : point + 1;
-}
-
 /* Merges the points of a setting into the axis of the results. */
-static Status study_join_axis(const Config *setting, Study *study) {
-  const int points = study->ops->points(setting), before = study->places;
-  double *joined;
+static Status study_join_axis(Study *study, int s, const Problem *problem) {
+  const StudyOps *ops = study->ops;
+  const Config *setting = study->file->settings[s];
+  const int points = ops->points(setting), before = study->places;
+  double *joined, *values;
   int count = 0;
+  ALLOCATE(&study->memory, values, points);
+  for (int i = 0; i < points; i++) values[i] = ops->axis_value ? ops->axis_value(setting, problem, i) : i + 1;
+  study->values[s] = values;
   NEW(joined, points + before);
   for (int i = 0, k = 0; i < points || k < before; count++) {
-    const double point = i < points ? study_axis_value(study->ops, setting, i) : INFINITY;
+    const double point = i < points ? values[i] : INFINITY;
     const double place = k < before ? study->axis[k] : INFINITY;
     joined[count] = fmin(point, place);
     i += point <= place;
@@ -212,6 +232,27 @@ static Status study_join_axis(const Config *setting, Study *study) {
   study->places = count;
   if (points > study->points) study->points = points;
   return STATUS_OK;
+}
+
+/* Creates the runs, of which the file knows the number if they are cases. */
+static Status study_create_runs(Study *study) {
+  const Config *first = study->file->settings[0];
+  SCOPED(Problem, problem, problem_destroy);
+  if (study_problem_family(first)->take) TRY(study_problem_create(first, &problem));
+  return study_runs_create(first, problem.cases, &study->runs);
+}
+
+/* Checks a setting, and takes its points into the axis. */
+static Status study_take_setting(Study *study, int s) {
+  const Config *setting = study->file->settings[s];
+  SCOPED(Problem, problem, problem_destroy);
+  if (study->runs.adaptive && study_problem_is_large(setting))
+    return status_set(STATUS_INPUT,
+                      "key 'runs': settings with shared matrices need a fixed number, not runs.target_se");
+  TRY(study_problem_create(setting, &problem));
+  TRY(study_check_cases(study, &problem));
+  TRY(study_check_policies(study, s, &problem));
+  return study_join_axis(study, s, &problem);
 }
 
 Status study_create(StudyFile *file, Study *out) {
@@ -230,20 +271,15 @@ Status study_create(StudyFile *file, Study *out) {
     out->published += !curve->unpublished;
   }
   TRY(study_check_names(file));
-  TRY(study_runs_create(first, &out->runs));
+  TRY(study_create_runs(out));
   TRY(study_find_target(out));
   ALLOCATE(&out->memory, out->run_size, file->setting_count * file->policy_count);
+  ALLOCATE(&out->memory, out->values, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
-    if (out->runs.adaptive && study_problem_is_large(file->settings[s]))
-      return status_set(
-          STATUS_INPUT,
-          "key 'runs': settings with shared matrices (%s) need a fixed number, not runs.target_se",
-          file->setting_labels[s]);
-    Status status = study_check_policies(out, file->settings[s], out->run_size + s * file->policy_count);
+    const Status status = study_take_setting(out, s);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
-    TRY(study_join_axis(file->settings[s], out));
   }
   const int64_t tasks = (int64_t)out->runs.blocks * file->setting_count * file->policy_count;
   if (tasks > 1000000000)
@@ -255,9 +291,9 @@ Status study_create(StudyFile *file, Study *out) {
   return STATUS_OK;
 }
 
-int study_place(const Study *study, const Config *setting, int point) {
+int study_place(const Study *study, int setting, int point) {
   int place = point;
-  while (study->axis[place] < study_axis_value(study->ops, setting, point)) place++;
+  while (study->axis[place] < study_axis_value(study, setting, point)) place++;
   return place;
 }
 
@@ -340,6 +376,7 @@ Status study_task_run_create(const Study *study, const Task *task, const char *d
   *out = (TaskRun){.study = study, .task = task, .setting = setting, .policy = policy};
   out->method = policy_named(policy->name);
   TRY(study_problem_create(setting, &out->own_problem));
+  if (out->own_problem.cases > 0) TRY(out->own_problem.ops->take(&out->own_problem, task->first_run));
   out->problem = &out->own_problem;
   out->prior = &out->own_prior;
   TRY(study_belief_create(setting, policy, out->problem, task->replicate, &out->belief));

@@ -47,6 +47,7 @@ typedef struct {
   const char *metric; /* the word of the key `metrics` that asks for it; NULL: always there */
   bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
   bool of_world; /* shared, and stored without the dimension of policies */
+  bool each; /* stored for each run alone, without statistics over runs */
   bool tails; /* quantiles over runs are stored as well as the mean */
   bool unpublished; /* not in the results, but used for what is made from finished tasks; last in the list */
 } StudyCurve;
@@ -94,7 +95,7 @@ typedef struct {
   const StudyCurve *curves; /* ends with a NULL name; tables show the first one that the study has */
   int (*points)(const Config *setting);
   /* OPTIONAL, where study_axis_value is not point + 1. */
-  double (*axis_value)(const Config *setting, int point);
+  double (*axis_value)(const Config *setting, const Problem *problem, int point);
   /* OPTIONAL. Whether a setting or policy makes sense in this study: STATUS_INPUT with a sentence if not. */
   Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
   Status (*check_policy)(const PolicyMethod *method, const Config *options);
@@ -130,6 +131,7 @@ struct Study {
   const StudyCurve **curves; /* [curve_count], the ones that the study measures */
   int curve_count, published; /* all of them; those in the results, which come first */
   int points; /* the largest number of points of any setting */
+  double **values; /* [settings][points of the setting]: where its points are on the axis */
   /* The axis of the results: the points of all settings, which need not be at the same values. */
   double *axis; /* [places], rising */
   int places;
@@ -138,8 +140,10 @@ struct Study {
 };
 
 /* Returns the value of a setting's point on the axis, and (study_place) its position in the results. */
-double study_axis_value(const StudyOps *ops, const Config *setting, int point);
-int study_place(const Study *study, const Config *setting, int point);
+static inline double study_axis_value(const Study *study, int setting, int point) {
+  return study->values[setting][point];
+}
+int study_place(const Study *study, int setting, int point);
 
 /* Returns task number `index` of the list. */
 Task study_task(const Study *study, int index);

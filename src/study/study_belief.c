@@ -200,7 +200,9 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
     out->fit.components =
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
   const char *word = config_text(policy->options, "prior");
-  if (strcmp(word, "default") == 0) {
+  if (strcmp(word, "default") == 0 && problem->cases > 0) {
+    word = "exact"; /* that of the case */
+  } else if (strcmp(word, "default") == 0) {
     /* A default that is learned is replaced by prior.family, unless it is Gaussian by definition. */
     const bool learned =
         study_candidates_family(method.default_prior) && strcmp(method.default_prior, "gaussian") != 0;

@@ -34,14 +34,18 @@ int64_t study_runs_in_blocks(const Runs *runs, int blocks) {
   return blocks >= runs->blocks ? runs->most : blocks * runs->block;
 }
 
-Status study_runs_create(const Config *config, Runs *out) {
-  *out = (Runs){.block = config_int(config, "block"),
+Status study_runs_create(const Config *config, int cases, Runs *out) {
+  *out = (Runs){.block = cases > 0 ? 1 : config_int(config, "block"),
                 .replicates = (int)config_int(config, "prior.replicates"),
                 .adaptive = !config_present(config, "runs")};
   if (out->adaptive) {
     out->most = config_int(config, "runs.max");
     out->least = config_int(config, "runs.min");
     out->target = config_real(config, "runs.target_se");
+  } else if (config_is(config, "runs", "auto")) {
+    if (cases == 0)
+      return status_set(STATUS_INPUT, "key 'runs': auto is the number of cases, for problem.family: cases");
+    out->most = out->least = cases;
   } else {
     out->most = out->least = config_int(config, "runs");
   }

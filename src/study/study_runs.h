@@ -26,8 +26,9 @@ typedef struct {
   int runs;
 } RunsBlock;
 
-/* Creates the runs from the keys runs, runs.*, block and prior.replicates: STATUS_INPUT if they conflict. */
-Status study_runs_create(const Config *config, Runs *out);
+/* Creates the runs from the keys runs, runs.*, block and prior.replicates: STATUS_INPUT if they conflict.
+ * `cases` is their number, if the runs are cases, which are run one by one; else 0. */
+Status study_runs_create(const Config *config, int cases, Runs *out);
 /* Lists the blocks, in run order, or only counts them if `out` is NULL; returns how many there are. A block
  * never spans two replicates. */
 int64_t study_runs_list(const Runs *runs, RunsBlock *out);

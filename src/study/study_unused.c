@@ -38,6 +38,8 @@ static void study_explain_unused(const Study *study, const Config *setting, cons
     snprintf(why, size, "study %s does not use it", study->ops->name);
   else if (family->keys && study_some_family_uses(key) && !study_lists_key(family->keys, key))
     snprintf(why, size, "problem.family %s does not use it", family->name);
+  else if (family->take && strcmp(key, "problem.sample_sizes") == 0)
+    snprintf(why, size, "draws are compared after all observations of a case");
   else if (strcmp(key, "stream.switch_at") == 0 &&
            config_int(setting, key) >= config_int(setting, "stream.tasks"))
     snprintf(why, size, "there are only %lld bandits, so theta* never changes",

@@ -132,7 +132,7 @@ class Contributing(unittest.TestCase):
             listed = self.call(self.program, "list", verb)
             for name in self.members[family]:
                 self.assertIn(name, listed)
-        self.assertIn(f"{self.members['Probe'][0]}, ", self.call(self.program, "list", "metrics"))
+        self.assertIn(f"{self.members['Probe'][0]}: ", self.call(self.program, "list", "metrics"))
 
     def test_conformance(self):
         """The new members combined with all others; the others are tested with each other in the tree itself."""

@@ -2,6 +2,7 @@
  * is refused has a sentence. Then sizes that exceed any memory, which the fuzzer cannot try. */
 #include "core/arena.h"
 #include "harness.h"
+#include "io/io_cases.h"
 #include "io/io_dataset.h"
 #include "io/store_internal.h"
 #include "model/prior/prior.h"
@@ -113,6 +114,11 @@ static void check_kind(const char *path) {
     EventLog log;
     CHECK_OK(io_dataset_read_events(&memory, file, &log));
     CU_ASSERT(log.rows == 3 && log.arms == 2 && log.d == 2 && log.noise == 0.5);
+  } else if (strncmp(name, "cases", 5) == 0) {
+    CaseFile cases;
+    CHECK_OK(io_cases_read(&memory, file, &cases));
+    CU_ASSERT(cases.count == 2 && cases.d == 2 && cases.rows == 2 && cases.references == 2);
+    CU_ASSERT(cases.cases[0].components == 2 && cases.cases[1].components == 1 && cases.cases[1].rows == 1);
   } else if (strncmp(name, "embedding", 9) == 0) {
     Embedding embedding;
     CHECK_OK(embedding_read(&memory, file, &embedding));

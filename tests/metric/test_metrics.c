@@ -220,7 +220,8 @@ static void test_every_metric(void) {
   CHECK_OK(mixture_prepare(&modes));
   double theta[2][D * N], moments[2][D + D * D], work[D + 3 * N + 4];
   const double truth[D] = {0.1, -0.2, 0.3};
-  Comparison comparison = {.d = D, .truth = truth, .modes = &modes, .directions = stream(60), .work = work};
+  Comparison comparison = {
+      .d = D, .projections = 64, .truth = truth, .modes = &modes, .directions = stream(60), .work = work};
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 1};
   History history;
   HistoryDensity density;
@@ -324,8 +325,13 @@ static void check_likelihoods(const char *name, double noise) {
                                                       phi[l][run] * x[n] + phi[l][RUNS + run] * x[N + n]);
     for (int m = 0; m < N; m++) {
       const double own[D] = {x[m], x[N + m]};
-      const Comparison comparison = {
-          .d = D, .x = &draws, .truth = own, .history = &history, .run = run, .density = &density};
+      const Comparison comparison = {.projections = 64,
+                                     .d = D,
+                                     .x = &draws,
+                                     .truth = own,
+                                     .history = &history,
+                                     .run = run,
+                                     .density = &density};
       double truth;
       metric_log_likelihoods(&comparison, &draws, found, &truth);
       for (int n = 1; n < N; n++) CHECK_NEAR(found[n] - found[0], expected[n] - expected[0], 1e-12);

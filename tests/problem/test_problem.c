@@ -471,7 +471,7 @@ static void test_every_problem(void) {
     CU_ASSERT(ops->summary[0] && ops->reference[0]);
     snprintf(text, sizeof text, "name: t\nproblem: {family: %s}\npolicies: [ts]\n", ops->name);
     StudyFile *study = read_study(text);
-    Status status = study_problem_create(study->settings[0], &problem);
+    Status status = problem_create(study->settings[0], ops, false, &problem);
     if (status != STATUS_OK) {
       CU_ASSERT(status == STATUS_INPUT && strstr(status_message(), "problem.file"));
     } else {

@@ -16,7 +16,7 @@ seed: 11
 runs: 12
 block: 4
 draws: 40
-metrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, rank]
+metrics: [emd, sliced_wasserstein, max_sliced_wasserstein, sd_ratio, mode_weight, moments, rank]
 problem: {theta: gm_cross, arms: 5, resample_arms: true, sample_sizes: [1, 4, 20]}
 policies: [ts, diffts]
 prior: {train_samples: 500, replicates: 2, stages: 8, training_steps: 60, hidden: [8, 8]}

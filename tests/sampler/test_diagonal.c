@@ -103,13 +103,14 @@ static double *draw_diagonal(const SamplerOps *method, int draws, int set_count,
   Config *options = NULL;
   double b[D], *theta = fixture_new((size_t)(D * draws), sizeof *theta);
   int64_t fallbacks = 0;
+  DrawNotes notes = DRAW_NOTES_NONE;
   for (int i = 0; i < D; i++) b[i] = sqrt(Q[i]) * Y[i];
   CHECK_OK(denoiser_isotropic_chain(&memory, &prior, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &chain));
   CHECK_OK(config_options(&memory, "test", sampler_keys(method), set_count, sets, &options));
   const Diagonal posterior = {.q = Q, .b = b, .prior = &prior, .chain = &chain, .options = options};
   const RngLanes rng = {
       .key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = (uint32_t)draws, .lanes = (uint32_t)draws};
-  CHECK_OK(method->diagonal->draw(&posterior, rng, theta, &fallbacks));
+  CHECK_OK(method->diagonal->draw(&posterior, rng, theta, &notes, &fallbacks));
   CU_ASSERT_EQUAL(fallbacks, 0);
   return theta;
 }

@@ -70,7 +70,7 @@ static void reference_absorb(Reference *cloud, const Likelihood *likelihood, con
  * uniform number. */
 static void check_against_reference(const Sampler *sampler, const Reference *cloud, int run, int runs,
                                     int draws, const double *theta) {
-  CHECK_NEAR(sampler->ess[run], cloud->ess, 1e-9 * cloud->ess);
+  CHECK_NEAR(sampler->notes[run].ess, cloud->ess, 1e-9 * cloud->ess);
   for (int m = 0; m < draws; m++) {
     Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST),
                .run = (uint32_t)run,
@@ -179,9 +179,9 @@ static void check_blocks(const char *name, const char *likelihood_name) {
       draw_into(&told, &history, DRAWS, theta);
     }
     if (k < 0)
-      memcpy(ess, told.sampler.ess, sizeof ess);
+      for (int b = 0; b < RUNS; b++) ess[b] = told.sampler.notes[b].ess;
     else
-      CU_ASSERT(told.sampler.ess[0] == ess[k]);
+      CU_ASSERT(told.sampler.notes[0].ess == ess[k]);
     free_sampler(&told);
     for (int i = 0; k >= 0 && i < D; i++)
       CU_ASSERT(memcmp(alone + i * DRAWS, block + (i * RUNS + k) * DRAWS, DRAWS * sizeof *alone) == 0);
@@ -217,7 +217,7 @@ static void test_narrow_evidence(void) {
     CU_ASSERT_EQUAL(smc.fallbacks[0], k ? 0 : 1);
     for (int m = 0; m < 2 * DRAWS; m++) CU_ASSERT_FATAL(isfinite(theta[m]));
     if (k == 0) {
-      CHECK_NEAR(smc.sampler.ess[0], 1, 1e-6);
+      CHECK_NEAR(smc.sampler.notes[0].ess, 1, 1e-6);
       for (int m = 1; m < DRAWS; m++) CU_ASSERT(theta[m] == theta[0]);
     } else {
       for (int i = 0; i < 2; i++) {

@@ -83,9 +83,9 @@ static void test_tempered_has_the_exact_posterior(void) {
     draw_into(&smc, &history, DRAWS, theta);
     for (int run = 0; run < RUNS; run++) {
       PlanePosterior exact = plane_posterior(&mixture, lambda[run], b[run]);
-      CU_ASSERT(smc.sampler.ess[run] >= 0.48 * 4000 && smc.sampler.ess[run] <= 4000);
+      CU_ASSERT(smc.sampler.notes[run].ess >= 0.48 * 4000 && smc.sampler.notes[run].ess <= 4000);
       CU_ASSERT_EQUAL(smc.fallbacks[run], 0);
-      check_plane(&mixture, &exact, RUNS, DRAWS, run, smc.sampler.ess[run], theta);
+      check_plane(&mixture, &exact, RUNS, DRAWS, run, smc.sampler.notes[run].ess, theta);
     }
     free_sampler(&smc);
   }
@@ -135,7 +135,7 @@ static void check_quadrature(const char *name) {
   draw_into(&smc, &history, DRAWS, theta);
   for (int run = 0; run < RUNS; run++) {
     PlanePosterior exact = quadrature(&mixture, &rows[run]);
-    check_plane(&mixture, &exact, RUNS, DRAWS, run, smc.sampler.ess[run], theta);
+    check_plane(&mixture, &exact, RUNS, DRAWS, run, smc.sampler.notes[run].ess, theta);
     CU_ASSERT_EQUAL(smc.fallbacks[run], 0);
   }
   free_sampler(&smc);
@@ -186,7 +186,7 @@ static void test_particles_grow(void) {
     double *theta = fixture_new((size_t)(d * DRAWS), sizeof *theta);
     FixtureSampler smc = make_sampler(&memory, "smc_tempered", &prior, &likelihood, 0, 1, DRAWS, 0, NULL);
     draw_into(&smc, &history, DRAWS, theta);
-    CU_ASSERT(smc.sampler.ess[0] >= 0.48 * particles[k] && smc.sampler.ess[0] <= particles[k]);
+    CU_ASSERT(smc.sampler.notes[0].ess >= 0.48 * particles[k] && smc.sampler.notes[0].ess <= particles[k]);
     free_sampler(&smc);
     free(theta);
   }

@@ -168,7 +168,7 @@ static void test_course_of_vits(void) {
   for (int policy = 0; policy < 2; policy++) {
     Course course = run_policy(&study, policy);
     for (int i = 0; i < study.points; i++) {
-      double k = study.ops->axis_value(study.file->settings[0], i), left = pow(r, k);
+      double k = study.ops->axis_value(study.file->settings[0], NULL, i), left = pow(r, k);
       double expected = D / 2.0 * (left + h * h * (1 - left) / (1 - r));
       /* A scaled chi^2 with 3 degrees of freedom: standard deviation sqrt(2 / 3) of the mean; 4 errors. */
       CHECK_NEAR(mean_at(&course, course.kl, i), expected, 4 * expected * sqrt(2.0 / D / RUNS));
@@ -260,10 +260,10 @@ static void test_axis(void) {
     snprintf(text, sizeof text, "name: t\nstudy: convergence\n%s\npolicies: [vits1]\n", texts[i]);
     CHECK_OK(make_study(text, &study));
     const Config *setting = study.file->settings[0];
-    CHECK_NEAR(study.ops->axis_value(setting, 0), 1, 0);
-    CHECK_NEAR(study.ops->axis_value(setting, study.points - 1), last[i], 0);
+    CHECK_NEAR(study.ops->axis_value(setting, NULL, 0), 1, 0);
+    CHECK_NEAR(study.ops->axis_value(setting, NULL, study.points - 1), last[i], 0);
     for (int k = 1; k < study.points; k++)
-      CU_ASSERT_TRUE(study.ops->axis_value(setting, k) > study.ops->axis_value(setting, k - 1));
+      CU_ASSERT_TRUE(study.ops->axis_value(setting, NULL, k) > study.ops->axis_value(setting, NULL, k - 1));
     study_destroy(&study);
   }
 }

@@ -1,6 +1,7 @@
 #include "store_readers.h"
 
 #include "core/arena.h"
+#include "io/io_cases.h"
 #include "io/io_dataset.h"
 #include "model/prior/prior.h"
 #include "problem/embedding/embedding_file.h"
@@ -93,6 +94,30 @@ static bool good_observations(const char *path) {
   return good;
 }
 
+static bool good_case(const Case *one, int d) {
+  const size_t count = (size_t)one->components, vectors = count * (size_t)d, rows = (size_t)one->rows;
+  double sum = 0;
+  for (size_t c = 0; c < count; c++) {
+    if (!(one->weight[c] > 0) || (one->variance && !(one->variance[c] > 0))) return false;
+    sum += one->weight[c];
+  }
+  return rows >= 1 && fabs(sum - 1) < 1e-12 && !one->variance == !!one->covariance &&
+         all_finite(vectors, one->mean) && all_finite(rows, one->y) &&
+         (one->variance || all_finite(vectors * (size_t)d, one->covariance)) &&
+         all_finite(rows * (size_t)d, one->x) && one->noise >= 0 && isfinite(one->noise) &&
+         (!one->theta || all_finite((size_t)d, one->theta));
+}
+
+static bool good_cases(const char *path) {
+  SCRATCH_ARENA(memory);
+  CaseFile file;
+  Status status = io_cases_read(&memory, path, &file);
+  if (status != STATUS_OK) return refused_well(status, path);
+  bool good = file.d >= 1 && file.count >= 1 && file.references >= 0 && file.likelihood;
+  for (int c = 0; c < file.count; c++) good = good && good_case(&file.cases[c], file.d);
+  return good;
+}
+
 static bool good_embedding(const char *path) {
   SCRATCH_ARENA(memory);
   Embedding embedding;
@@ -137,5 +162,6 @@ const char *broken_reader(const char *path) {
   if (!good_observations(path)) return "history";
   if (!good_table(path)) return "table of rewards";
   if (!good_events(path)) return "log of events";
+  if (!good_cases(path)) return "cases";
   return good_embedding(path) ? NULL : "embedding";
 }

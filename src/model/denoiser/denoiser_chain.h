@@ -10,6 +10,13 @@
 
 #include <stdbool.h>
 
+/* Products with a Jacobian, of all lanes: out[count, d, N] = J' v for each v of v[count, d, N]. */
+typedef struct {
+  int count;
+  const double *v;
+  double *out;
+} ChainProducts;
+
 typedef struct Chain Chain;
 struct Chain {
   int d;
@@ -28,6 +35,10 @@ struct Chain {
    * the two above. */
   void (*noise_jacobian)(const Chain *chain, int t, int lanes, const double *s, double *eps,
                          double *jacobian);
+  /* OPTIONAL. eps[d, N] (NULL: not wanted) and products with J = d eps / d s, at a lower cost than calls of
+   * the first two. */
+  void (*noise_products)(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                         const ChainProducts *products);
   /* OPTIONAL. log_density[N] of the law of s_t, up to a constant per stage, and its gradient score[d, N], at
    * stages t = density_from .. T. */
   void (*density)(const Chain *chain, int t, int lanes, const double *s, double *log_density, double *score);

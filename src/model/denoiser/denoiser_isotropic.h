@@ -7,7 +7,7 @@
 #include "core/tiling.h"
 #include "model/denoiser/denoiser_chain.h"
 
-enum { ISOTROPIC_COMPONENTS = 16 /* most components C */ };
+enum { ISOTROPIC_COMPONENTS = 64 /* most components C */ };
 
 typedef struct {
   int d, components; /* C */
@@ -34,6 +34,11 @@ void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, double
 /* Finds the component with the largest weight times density at each point: component[N]. */
 void denoiser_isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
+/* Replaces the mixture of theta = shift + scale z by that of z; shift[d]. */
+void denoiser_isotropic_standardise(const double *shift, double scale, Isotropic *mixture);
+
 /* Creates the exact reverse chain, in the coordinates of theta. `mixture` must outlive it. */
 Status denoiser_isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule,
                                 Chain *out);
+/* Returns the chain of another mixture that has the stages of `like`; shift and scale are left out. */
+Chain denoiser_isotropic_chain_like(const Chain *like, const Isotropic *mixture);

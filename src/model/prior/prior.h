@@ -8,7 +8,7 @@
 #include "io/config/config.h"
 #include "io/io_dataset.h"
 #include "model/denoiser/denoiser.h"
-#include "model/denoiser/denoiser_chain.h"
+#include "model/denoiser/denoiser_isotropic.h"
 #include "model/logs/logs.h"
 #include "model/network/network_store.h"
 
@@ -116,6 +116,9 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more Gaussians) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for observations of arbitrary precision */
+  /* In the chain's coordinates z, whose scale is then the same in all directions; NULL: it is not given as a
+   * mixture of isotropic Gaussians. */
+  const Isotropic *isotropic;
   /* For a prior that is not itself a mixture: a mixture fitted to the same samples; NULL: none. */
   const Mixture *companion;
   PriorGuard guard; /* what samplers use unless told otherwise */
@@ -187,6 +190,9 @@ Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit 
 /* Creates a copy of a closed-form prior with another mixture (copied) of the same number of components. */
 Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *mixture,
                              const PriorFit *chain_settings, Prior *out);
+/* Creates a mixture of isotropic Gaussians (copied), with their exact chain (prior_isotropic.c). Outside the
+ * registry. Only where its matrices are small does it have a `mixture`, a density and a denoiser too. */
+Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out);
 /* Creates N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 /* Creates the same for the d weights of a network (prior.c): it has no matrices, so d can be large, and no

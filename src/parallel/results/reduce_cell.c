@@ -18,11 +18,10 @@ static void reduce_cell_copy_task_result(const Study *study, const Task *task, c
                                          Cell *cell) {
   const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
                block = (size_t)task->runs;
-  const Config *setting = study->file->settings[task->setting];
-  const int points = study->ops->points(setting);
+  const int points = study->ops->points(study->file->settings[task->setting]);
   for (int i = 0, count; i < points; i += count) { /* adjacent points that stay adjacent */
-    const int k = study_place(study, setting, i);
-    for (count = 1; i + count < points && study_place(study, setting, i + count) == k + count;) count++;
+    const int k = study_place(study, task->setting, i);
+    for (count = 1; i + count < points && study_place(study, task->setting, i + count) == k + count;) count++;
     for (size_t c = 0; c < (size_t)study->curve_count; c++)
       for (size_t b = 0; b < block; b++)
         memcpy(cell->curves + (c * runs + first + b) * places + (size_t)k,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 bool reduce_layout_has_part(const StudyCurve *curve, int part) {
+  if (curve->each) return part == PART_VALUES;
   if (part == PART_QUANTILES) return curve->tails;
   return part < PART_DIFF_MEAN || (part != PART_DIFF_COUNT && !curve->shared);
 }
@@ -88,6 +89,7 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
   char of[64], names[256];
+  if (curve->each) return STATUS_OK;
   snprintf(of, sizeof of, "%s_mean", curve->name);
   snprintf(names, sizeof names, "%s_se %s_n %s_se_replicate", curve->name, curve->name, curve->name);
   TRY(store_text_attribute(reducer->file, of, "ancillary_variables", names));

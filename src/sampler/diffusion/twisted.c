@@ -1,6 +1,7 @@
 /* Twisted sequential Monte Carlo on a diffusion prior (Wu, Trippe et al. 2023, Twisted diffusion sampler;
- * Guarniero, Johansen, Lee 2017): each draw has P particles, moved by joint moments (joint_chain.h), weighted
- * and resampled; one of them, picked by weight, is the draw.
+ * Guarniero, Johansen, Lee 2017). Many draws of one history come from one cloud (cloud.h). Few draws, as in
+ * bandits, have P particles each, moved by joint moments (joint_chain.h),
+ * weighted and resampled; one of them, picked by weight, is the draw.
  *
  * The twisted chain is p(s_T) = N(sqrt(alpha_bar_T) mean, alpha_bar_T Cov + (1 - alpha_bar_T) I) with the
  * prior's moments, and p(s_{t-1} | s_t) = N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t). The twisting
@@ -29,9 +30,11 @@
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/particles.h"
+#include "sampler/diffusion/cloud.h"
 #include "sampler/diffusion/joint_chain.h"
 #include "sampler/sampler.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
@@ -40,6 +43,10 @@ enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
  * is particle k of draw g. */
 typedef struct {
   int particles; /* P */
+  enum { CLOUD_AUTO, CLOUD_ALWAYS, CLOUD_NEVER } cloud;
+  int cloud_particles; /* 0: auto */
+  bool fine; /* the noise falls slowly enough for a cloud */
+  double *prior_variance; /* [d]: of the chain's coordinates */
   JointChain chain;
   double *z; /* [d, n] */
   double *log_weight, *log_ratio; /* [n] */
@@ -93,9 +100,9 @@ static int twisted_groups_per_chunk(int particles) {
 }
 
 /* Makes the draws of a chunk, columns of theta[d, total]: of several particles picks one by weight, and adds
- * the draw's share of the mean effective sample size to ess[run]. */
+ * the draw's share of the mean effective sample size to the notes of its run. */
 static void twisted_sample_groups(Twisted *self, const History *history, const Chunk *chunk, double *theta,
-                                  double *ess, int64_t *fallbacks) {
+                                  DrawNotes *notes, int64_t *fallbacks) {
   const Chain *chain = self->chain.chain;
   const int count = self->particles, groups = chunk->lanes, draws = (int)chunk->rng.draws * count;
   RngLanes choices = chunk->rng;
@@ -125,19 +132,124 @@ static void twisted_sample_groups(Twisted *self, const History *history, const C
     int chosen;
     particles_weigh(count, self->log_weight + g * count, self->share);
     particles_resample(count, self->share, self->uniform[g], 1, &chosen);
-    ess[(uint32_t)(chunk->first + g) / choices.draws] += particles_ess(count, self->share) / choices.draws;
+    notes[(uint32_t)(chunk->first + g) / choices.draws].ess +=
+        particles_ess(count, self->share) / choices.draws;
     lanes_copy(chain->d, 1, s + g * count + chosen, particles.lanes, theta + chunk->first + g, chunk->total);
   }
 }
 
+/* ---- one cloud for all draws of a history */
+
+/* Returns N. */
+static int twisted_cloud_particles(int64_t asked, int draws) {
+  if (asked > 0) return (int)asked;
+  return draws > CLOUD_LEAST ? draws : CLOUD_LEAST;
+}
+
+/* Makes the draws of a run, theta[d, M] with rows `stride` apart, before the chain's coordinates are undone.
+ */
+static Status twisted_draw_cloud(Sampler *sampler, const History *history, int run, RngLanes rng,
+                                 size_t stride, double *theta, int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
+  const Twisted *self = sampler->state;
+  const Chain *chain = self->chain.chain;
+  const HistoryView view = history_view_in(history_view(history, 1, run, 1), chain->shift, chain->scale);
+  Subspace seen;
+  double *z; /* [d, M] */
+  TRY(history_subspace_find(&scratch, &view, &seen));
+  ALLOCATE(&scratch, z, (size_t)chain->d * rng.lanes);
+  const CloudTarget target = {.chain = chain,
+                              .seen = &seen,
+                              .mean = self->chain.moments.mean,
+                              .variance = self->prior_variance,
+                              .particles = twisted_cloud_particles(self->cloud_particles, (int)rng.lanes)};
+  TRY(cloud_draw(&target, rng, z, &sampler->notes[run], &fallbacks[run]));
+  lanes_copy(chain->d, (int)rng.lanes, z, (int)rng.lanes, theta, (int)stride);
+  return STATUS_OK;
+}
+
+/* Makes the draws run by run; those for which there was no memory are NAN. */
+static void twisted_sample_clouds(Sampler *sampler, const History *history, RngLanes rng, int draws,
+                                  double *theta, int64_t *fallbacks) {
+  for (int run = 0; run < history->runs; run++) {
+    RngLanes own = rng;
+    own.first_lane += (uint32_t)(run * draws);
+    own.lanes = (uint32_t)draws;
+    double *first = theta + (size_t)run * (size_t)draws;
+    if (twisted_draw_cloud(sampler, history, run, own, rng.lanes, first, fallbacks) == STATUS_OK) continue;
+    for (int n = 0; n < draws; n++) first[n] = NAN;
+  }
+}
+
+/* Returns whether the standard deviation of the noise falls by at most WIDEST from one stage to the next. */
+static bool twisted_is_fine(const Schedule *schedule) {
+  static const double WIDEST = 1.5;
+  bool fine = true;
+  for (int t = 2; t <= schedule->stages; t++) {
+    const double now = schedule->alpha_bar[t], next = schedule->alpha_bar[t - 1];
+    fine = fine && (1 - now) / now <= WIDEST * WIDEST * (1 - next) / next;
+  }
+  return fine && schedule->stages > 1;
+}
+
+/* Returns whether one cloud yields the draws. */
+static bool twisted_has_cloud(const Sampler *sampler, const Likelihood *likelihood, int draws) {
+  const Twisted *self = sampler->state;
+  if (self->cloud != CLOUD_AUTO) return self->cloud == CLOUD_ALWAYS;
+  return sampler->setup.for_themselves && draws >= CLOUD_FROM && history_subspace_exists(likelihood) &&
+         !self->chain.moments.from_loss && self->fine;
+}
+
+/* Does the same for isotropic mixtures, in the few coordinates that matter (sampler/observed.h). */
+static Status twisted_draw_diagonal(const Diagonal *posterior, RngLanes rng, double *x, DrawNotes *notes,
+                                    int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
+  const Config *options = posterior->options;
+  const size_t d = (size_t)posterior->prior->d;
+  const bool automatic = config_is(options, "cloud_particles", "auto");
+  Subspace seen = {.d = posterior->prior->d, .residual = posterior->residual};
+  double *mean, *variance;
+  ALLOCATE_ARRAYS(&scratch, d, &mean, &variance, &seen.value, &seen.reward);
+  ALLOCATE(&scratch, seen.direction, d * d);
+  for (size_t i = 0; i < d; i++) {
+    if (!(posterior->q[i] > 0)) continue;
+    seen.value[seen.rank] = sqrt(posterior->q[i]);
+    seen.reward[seen.rank] = posterior->b[i] / seen.value[seen.rank];
+    seen.direction[(size_t)seen.rank++ * d + i] = 1;
+  }
+  denoiser_isotropic_moments(posterior->prior, mean, variance);
+  const CloudTarget target = {.chain = posterior->chain,
+                              .seen = &seen,
+                              .mean = mean,
+                              .variance = variance,
+                              .particles = twisted_cloud_particles(
+                                  automatic ? 0 : config_int(options, "cloud_particles"), (int)rng.lanes)};
+  return cloud_draw(&target, rng, x, notes, fallbacks);
+}
+
+static Status twisted_check_diagonal(const Config *options) {
+  if (!config_is(options, "cloud", "false") && config_is(options, "covariance", "jacobian")) return STATUS_OK;
+  return status_set(STATUS_INPUT, "key 'cloud': particles of each draw and covariance: loss need matrices");
+}
+
+const DiagonalOps diagonal_twisted = {
+    .together = true, .check = twisted_check_diagonal, .draw = twisted_draw_diagonal};
+
+/* ---- the samplers */
+
 static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
-  (void)draws;
-  for (int run = 0; run < history->runs; run++) sampler->ess[run] = self->particles > 1 ? 0 : NAN;
+  for (int run = 0; run < history->runs; run++) sampler->notes[run] = DRAW_NOTES_NONE;
+  if (twisted_has_cloud(sampler, history->likelihood, draws)) {
+    twisted_sample_clouds(sampler, history, rng, draws, theta, fallbacks);
+    denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
+    return;
+  }
+  for (int run = 0; run < history->runs; run++) sampler->notes[run].ess = self->particles > 1 ? 0 : NAN;
   for (Chunk chunk = chunk_begin_narrow(rng, twisted_groups_per_chunk(self->particles)); chunk.lanes > 0;
        chunk_next(&chunk, rng))
-    twisted_sample_groups(self, history, &chunk, theta, sampler->ess, fallbacks);
+    twisted_sample_groups(self, history, &chunk, theta, sampler->notes, fallbacks);
   denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
 }
 
@@ -160,8 +272,35 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->ancestor, lanes);
   ALLOCATE(memory, self->share, particles);
   ALLOCATE(memory, self->uniform, groups);
-  return joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,
-                            &self->chain);
+  TRY(joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,
+                         &self->chain));
+  self->cloud = CLOUD_NEVER;
+  if (!config_has(setup->options, "cloud")) return STATUS_OK; /* joint */
+  if (config_is(setup->options, "cloud", "auto")) self->cloud = CLOUD_AUTO;
+  if (config_is(setup->options, "cloud", "true")) self->cloud = CLOUD_ALWAYS;
+  if (!config_is(setup->options, "cloud_particles", "auto"))
+    self->cloud_particles = (int)config_int(setup->options, "cloud_particles");
+  self->fine = twisted_is_fine(&setup->prior->chain->schedule);
+  const DenoisedMoments *moments = &self->chain.moments;
+  ALLOCATE(memory, self->prior_variance, sampler->d);
+  for (int i = 0; i < sampler->d; i++)
+    for (int k = 0; k < sampler->d; k++) {
+      const double along = moments->basis[i * sampler->d + k] * moments->deviation[k];
+      self->prior_variance[i] += along * along;
+    }
+  return STATUS_OK;
+}
+
+static Status twisted_check(const Config *options, const Likelihood *likelihood) {
+  if (!config_is(options, "cloud", "true")) return STATUS_OK;
+  if (!history_subspace_exists(likelihood))
+    return status_set(STATUS_INPUT,
+                      "key 'cloud': true needs a likelihood that is quadratic in phi' theta (gaussian); "
+                      "likelihood %s is not",
+                      likelihood->ops->name);
+  if (!config_is(options, "covariance", "jacobian"))
+    return status_set(STATUS_INPUT, "key 'cloud': true needs covariance: jacobian");
+  return STATUS_OK;
 }
 
 static const ConfigKey JOINT_KEYS[] = {{JOINT_COVARIANCE_KEY}, {.name = NULL}};
@@ -179,9 +318,19 @@ const SamplerOps sampler_joint = {
     .sample = twisted_sample,
 };
 
-static const ConfigKey KEYS[] = {{JOINT_COVARIANCE_KEY},
-                                 {INT("particles", 1, PARTICLES_MOST, "16", "particles per draw")},
-                                 {.name = NULL}};
+static const ConfigKey KEYS[] = {
+    {JOINT_COVARIANCE_KEY},
+    {INT("particles", 1, PARTICLES_MOST, "16", "particles per draw, where there is no cloud")},
+    {WORD("cloud", "auto",
+          "one cloud of particles for all draws of a history; auto: in posterior studies, `sample` and "
+          "draw(m), from 100 draws on, with Gaussian rewards, covariance: jacobian and stages whose noise "
+          "differs "
+          "by a factor of at most 1.5"),
+     .words = "auto true false"},
+    {INT("cloud_particles", 1, PARTICLES_MOST * 100, "auto",
+         "particles of the cloud; auto: the number of draws, but at least 2000"),
+     .words = "auto"},
+    {.name = NULL}};
 
 const SamplerOps sampler_twisted = {
     .name = "twisted",
@@ -191,6 +340,8 @@ const SamplerOps sampler_twisted = {
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
+    .check = twisted_check,
     .create = twisted_create,
+    .diagonal = &diagonal_twisted,
     .sample = twisted_sample,
 };

@@ -63,7 +63,7 @@ static void localised_add_draw(Walk *walk, double s, double gain, double noise, 
   for (int k = 0; k < prior->d * lanes; k++) x[k] += walk->normal[k];
 }
 
-static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x,
+static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x, DrawNotes *notes,
                                       int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   const Config *options = posterior->options;
@@ -77,6 +77,7 @@ static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, d
   ALLOCATE_ARRAYS(&memory, prior->components * CHUNK_LANES, &walk.share, &walk.along);
   denoiser_isotropic_moments(prior, walk.mean, walk.variance);
   for (int i = 0; i < d; i++) square += walk.variance[i] / d;
+  notes->calls = 2 * (steps + 1); /* D, and a product with C, at every step */
   const double scale = sqrt(square), unit = 1 / (scale * scale); /* precisions are in units of 1 / scale^2 */
   denoiser_localisation_precisions(steps, config_real(options, "first_precision"),
                                    config_real(options, "last_precision"), precision);

@@ -149,7 +149,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   Localised *self = sampler->state;
   const Denoiser *denoiser = sampler->setup.prior->denoiser;
   bool whole = true;
-  for (int run = 0; run < history->runs; run++) sampler->ess[run] = 0;
+  for (int run = 0; run < history->runs; run++) sampler->notes[run].ess = 0;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = localised_view(denoiser, history, draws, chunk.first, chunk.lanes);
     whole = localised_find_evidence(self, &view, fallbacks);
@@ -164,7 +164,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
                         self->candidate, self->z);
       }
       for (int n = 0; n < chunk.lanes; n++)
-        sampler->ess[(chunk.first + n) / draws] += reservoir_ess(&self->reservoir, n) / draws;
+        sampler->notes[(chunk.first + n) / draws].ess += reservoir_ess(&self->reservoir, n) / draws;
     }
     denoiser_chain_guard(&chunk, sampler->d, self->z, fallbacks);
     denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);
@@ -172,7 +172,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->lane_fallbacks[n];
   }
   if (whole || self->particles == 1) /* nothing was weighted */
-    for (int run = 0; run < history->runs; run++) sampler->ess[run] = NAN;
+    for (int run = 0; run < history->runs; run++) sampler->notes[run].ess = NAN;
 }
 
 /* ---- the marginal likelihood, run by run */

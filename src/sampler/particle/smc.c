@@ -45,7 +45,7 @@ static void smc_begin(Sampler *sampler, int runs) {
   for (int b = 0; b < runs; b++) {
     RngLanes rng = sampler_update_streams(sampler, 0, particles, b * particles, particles);
     prior->ops->sample(prior, &rng, smc_cloud_of_run(sampler, b));
-    sampler->ess[b] = particles;
+    sampler->notes[b].ess = particles;
   }
   history_marks_clear(&self->absorbed, runs);
 }
@@ -67,8 +67,8 @@ static void smc_absorb_run(Sampler *sampler, const History *history, int b, int6
   history_density_since(&self->density, history, b, particles, &self->absorbed);
   history_density(&self->density, self->moved, self->weight, NULL);
   bool left = particles_weigh(particles, self->weight, self->weight);
-  sampler->ess[b] = particles_ess(particles, self->weight);
-  if (!left || sampler->ess[b] < 1 + 1e-6) fallbacks[b]++;
+  sampler->notes[b].ess = particles_ess(particles, self->weight);
+  if (!left || sampler->notes[b].ess < 1 + 1e-6) fallbacks[b]++;
   rng_uniform(&rng, 1, &offset);
   particles_resample(particles, self->weight, offset, particles, self->chosen);
   lanes_gather(d, particles, particles, self->chosen, self->moved, cloud);

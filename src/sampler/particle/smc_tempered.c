@@ -131,7 +131,7 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
     self->sampler = sampler, self->history = history, self->b = b;
     self->rng = rng_lanes(self->key, call.run, 1, particles, call.round);
     self->rng_resample = particles_cloud_stream(self->key, call.run, call.round);
-    sampler->ess[b] = carry_to_posterior(self, fallbacks);
+    sampler->notes[b].ess = carry_to_posterior(self, fallbacks);
     particles_pick(sampler->d, particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);
   }

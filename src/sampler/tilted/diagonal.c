@@ -9,8 +9,10 @@
 
 /* ---- exact */
 
-static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, DrawNotes *notes,
+                         int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
+  (void)notes;
   (void)fallbacks;
   const Isotropic *prior = posterior->prior;
   double share[ISOTROPIC_COMPONENTS];
@@ -56,7 +58,8 @@ static Status check_tilted(const Config *options) {
 
 /* Draws for `tilted`, and for `mala`, whose flow has no stages. The steps are taken under the tilt, and with
  * the prior's mean and variance, at the last stage that the evidence allows (tilt_reverse.h). */
-static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, DrawNotes *notes,
+                            int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   const Config *options = posterior->options;
   const Chain *chain = posterior->chain;
@@ -86,6 +89,7 @@ static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, 
       variance[i] = signal * variance[i] + (1 - signal);
     }
   }
+  notes->calls = steps + 1 + stage.t; /* densities, then reverse stages */
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     lanes_repeat(d, chunk.lanes, q, wide_q);
     lanes_repeat(d, chunk.lanes, b, wide_b);

@@ -252,7 +252,7 @@ static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLane
     history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
     sampler_sample(&cloud->sampler, &cloud->tilt, streams, draws, cloud->draws, fallbacks + run);
     lanes_copy(d, draws, cloud->draws, draws, theta + (size_t)run * (size_t)draws, (int)rng.lanes);
-    sampler->ess[run] = cloud->sampler.ess[0];
+    sampler->notes[run].ess = cloud->sampler.notes[0].ess;
   }
 }
 
