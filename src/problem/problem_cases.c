@@ -117,9 +117,6 @@ static Status cases_take(Problem *self, uint32_t run) {
 static Status cases_create(Problem *self, const Config *config) {
   Cases *cases = self->state;
   const char *path = config_text(config, "problem.file");
-  if (!config_is(config, "study", "posterior"))
-    return status_set(STATUS_INPUT, "problem.family: cases is for study posterior; this is study %s",
-                      config_text(config, "study"));
   if (!config_is(config, "prior.family", "samples"))
     return status_set(STATUS_INPUT,
                       "prior.family: %s, but with problem.family: cases each case has its own prior; leave "
@@ -169,6 +166,7 @@ const ProblemOps problem_cases = {.name = "cases",
                                   .keys = "problem.file",
                                   .state_size = sizeof(Cases),
                                   .needs_file = true,
+                                  .rewards_of = REWARDS_OF_CASES,
                                   .take = cases_take,
                                   .create = cases_create,
                                   .transform = cases_set_theta,

@@ -480,6 +480,7 @@ const StudyOps study_posterior = {
     .axis = "sample_size",
     .axis_long_name = "number of observations",
     .curves = curves,
+    .rewards_of = REWARDS_OF_CASES,
     .points = study_posterior_points,
     .draws = study_posterior_all_draws,
     .axis_value = study_posterior_axis_value,
