@@ -249,8 +249,11 @@ class CommandLine(program.ProgramTest):
                           ["run", self.study, "-o", self.path("out"), "--shard", "4294967296/4294967297"], ["run", self.study, "-o", ""],
                           ["list", "poets"], ["sample"], ["train"], ["run", self.study, "--progress", "loud"]):
             for ranks in (0, 2):
-                process = program.thompson(*arguments, ranks=ranks)
-                self.assertEqual(process.returncode, 2, arguments)
+                for _ in range(3):  # mpiexec of Open MPI 5 on a busy machine can lose what a rank wrote just before it failed
+                    process = program.thompson(*arguments, ranks=ranks)
+                    self.assertEqual(process.returncode, 2, arguments)
+                    if process.stderr.count("Try `thompson"):
+                        break
                 self.assertEqual(process.stderr.count("Try `thompson"), 1, process.stderr)
         self.fail_with(2, "not a verb", "rum")
         self.fail_with(2, "no verb")
