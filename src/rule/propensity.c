@@ -3,23 +3,9 @@
  * but if the arm is picked by the estimate, then this is its true probability, and estimates of the value of
  * another policy from such logs (Horvitz and Thompson 1952; Dudik et al. 2014) are unbiased with any number
  * of draws. */
-#include "rule/rule.h"
+#include "rule/rule_parts.h"
 
 #include <math.h>
-
-/* Computes index[M] <- phi' theta of an arm in run b of B, under M draws; rule->theta has those of each run
- * of the history. */
-static void rule_index_draws(const Rule *rule, const RuleChoice *choice, int draws, int b, int arm,
-                             double *index) {
-  const bool per_arm = rule->per_arm;
-  const size_t d = (size_t)rule->sampler.d, k = per_arm ? (size_t)choice->arms : 1, m = (size_t)draws,
-               of_history = (size_t)choice->history->runs, first = (size_t)b * k;
-  const double *phi = choice->features + first + (size_t)arm * (per_arm ? 1 : d * of_history);
-  const double *theta = rule->theta + (first + (per_arm ? (size_t)arm : 0)) * m;
-  for (size_t n = 0; n < m; n++) index[n] = 0;
-  for (size_t i = 0; i < d; i++, phi += of_history, theta += of_history * m)
-    for (size_t n = 0; n < m; n++) index[n] += *phi * theta[n];
-}
 
 /* Adds to count[K] the number of draws under which each arm is the best in run b of B; n arms that tie count
  * as 1 / n each. */
@@ -35,7 +21,7 @@ static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int
     tied[n] = 1;
   }
   for (int arm = 0; arm < arms; arm++) {
-    rule_index_draws(rule, choice, draws, b, arm, index);
+    rule_parts_index(rule, choice, draws, b, arm, index);
     for (int n = 0; n < draws; n++) {
       tied[n] = index[n] > top[n] ? 1 : tied[n] + (index[n] == top[n]);
       best[n] = index[n] > top[n] ? arm : best[n];
@@ -48,7 +34,7 @@ static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int
   }
   if (!ties) return;
   for (int arm = 0; arm < arms; arm++) {
-    rule_index_draws(rule, choice, draws, b, arm, index);
+    rule_parts_index(rule, choice, draws, b, arm, index);
     for (int n = 0; n < draws; n++) count[arm] += tied[n] > 1 && index[n] == top[n] ? 1 / tied[n] : 0;
   }
 }
@@ -56,21 +42,14 @@ static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int
 /* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
 static void rule_weigh_by_draws(Rule *rule, const RuleChoice *choice, double *probability,
                                 int64_t *fallbacks) {
-  const History *history = choice->history;
   const int arms = choice->arms;
-  const int runs = history->runs / (rule->per_arm ? arms : 1), wanted = rule->propensity_draws;
+  const int runs = choice->history->runs / (rule->per_arm ? arms : 1), wanted = rule->propensity_draws;
   const size_t entries = (size_t)runs * (size_t)arms;
-  RngKey key = rule->key;
+  RuleParts parts = rule_parts(rule);
   for (size_t i = 0; i < entries; i++) probability[i] = 0;
-  for (int done = 0, draws; done < wanted; done += draws) {
-    draws = wanted - done < RULE_PROPENSITY_PART ? wanted - done : RULE_PROPENSITY_PART;
-    key = rng_subkey(key, RNG_PROPENSITY);
-    RngLanes rng = rule_streams(rule, choice->round, history->runs, draws);
-    rng.key = key;
-    sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
+  while (rule_parts_draw(&parts, rule, choice, fallbacks))
     for (int b = 0; b < runs; b++)
-      rule_count_best_arms(rule, choice, draws, b, probability + (size_t)b * (size_t)arms);
-  }
+      rule_count_best_arms(rule, choice, parts.draws, b, probability + (size_t)b * (size_t)arms);
   for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
 }
 
