@@ -77,6 +77,11 @@ class Arguments(ctypes.Structure):
     _fields_ = [("sampler", ctypes.c_char_p), ("likelihood", ctypes.c_char_p), ("options", ctypes.c_char_p), ("seed", ctypes.c_uint64)]
 
 
+class Arms(ctypes.Structure):
+    """thompson_arms."""
+    _fields_ = [("k", ctypes.c_int), ("features", ctypes.c_void_p), ("own", ctypes.c_int), ("available", ctypes.c_void_p)]
+
+
 # Arguments are converted in C: an interrupt in a conversion in Python would become an ArgumentError.
 HANDLE, ARRAY, TEXT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
@@ -115,6 +120,7 @@ FUNCTIONS = {
     "choose": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(INT)),
     "probabilities": (STATUS, HANDLE, INT, ARRAY, ARRAY),
     "choose_propensity": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(INT), ctypes.POINTER(ctypes.c_double)),
+    "score": (STATUS, HANDLE, INT, ARRAY, ARRAY, ARRAY),
     "fallbacks": (ctypes.c_int64, HANDLE),
     "posterior_free": (None, HANDLE),
     "agents_new": (STATUS, HANDLE, INT, TEXT, TEXT, TEXT, SEED, OUT),
@@ -122,9 +128,12 @@ FUNCTIONS = {
     "agents_save": (STATUS, HANDLE, TEXT),
     "agents_open": (STATUS, TEXT, OUT, OUT),
     "agents_observe": (STATUS, HANDLE, INT, ARRAY, ARRAY, ARRAY),
-    "agents_choose": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
-    "agents_probabilities": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
-    "agents_choose_propensity": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY, ARRAY),
+    "agents_choose_among": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(Arms), ARRAY, ARRAY),
+    "agents_probabilities_among": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(Arms), ARRAY),
+    "agents_score": (STATUS, HANDLE, INT, ARRAY, ctypes.POINTER(Arms), ARRAY, ARRAY),
+    "agents_p_value": (STATUS, HANDLE, INT, ARRAY, ARRAY),
+    "agents_set_note": (STATUS, HANDLE, TEXT),
+    "agents_note": (TEXT, HANDLE),
     "agents_draw": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY),
     "agents_forget": (STATUS, HANDLE, INT, ARRAY),
     "age": (STATUS, HANDLE, INT),

@@ -139,6 +139,16 @@ class Posterior(Belief):
             library.probabilities(self._handle, len(arms), arms.ctypes.data, p.ctypes.data)
         return p
 
+    def score(self, arms: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """What is believed of the mean reward of each of arms[k, d], to explain a choice: mean[k], and the standard deviation sd[k] of the belief.
+
+        They come from `propensity_draws` (1000) draws, so that their own error is about 3% of sd. Calling this changes nothing."""
+        arms = library.doubles(arms, None, self._d)
+        mean, sd = np.empty(len(arms)), np.empty(len(arms))
+        with self._lock:
+            library.score(self._handle, len(arms), arms.ctypes.data, mean.ctypes.data, sd.ctypes.data)
+        return mean, sd
+
     def p_value(self) -> float:
         """How surprising the observations are under the prior: small if the prior may be wrong, otherwise uniform in (0, 1]; exact if features did
         not depend on rewards. `thompson sample` prints the same with the same seed."""

@@ -19,6 +19,14 @@ thompson_status thompson_agents_add(thompson_agents *self, int n) {
   return THOMPSON_OK;
 }
 
+thompson_status thompson_agents_set_note(thompson_agents *self, const char *note) {
+  arena_free(&self->note_memory);
+  self->note = NULL;
+  return note && *note ? arena_print(&self->note_memory, &self->note, "%s", note) : STATUS_OK;
+}
+
+const char *thompson_agents_note(const thompson_agents *self) { return self->note; }
+
 /* Frees agents that could not be finished, for SCOPED (core/arena.h). */
 static void agents_drop(thompson_agents **self) { thompson_agents_free(*self); }
 
@@ -59,6 +67,7 @@ void thompson_agents_free(thompson_agents *self) {
   arena_free(&self->agent_memory);
   arena_free(&self->evidence_memory);
   arena_free(&self->features_memory);
+  arena_free(&self->note_memory);
   thompson_posterior_free(self->posterior);
   free(self);
 }
@@ -240,79 +249,214 @@ thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids
   return THOMPSON_OK;
 }
 
+/* ---- choices */
+
 /* The arms of one call for m agents, and where its results go. */
 typedef struct {
-  int k;
-  const double *arms; /* [k, d], or [m, k, d] */
-  size_t stride; /* from the arms of one agent to those of the next; 0: all share them */
+  int m;
+  const thompson_arms *arms;
+  size_t stride; /* from the features of one agent to those of the next; 0: all share them */
   int *arm; /* [m]; NULL: nothing is chosen */
-  double *probability; /* [m, k]; NULL: not wanted */
   double *propensity; /* [m], or NULL */
+  double *probability; /* [m, k], or NULL */
+  double *mean, *deviation; /* [m, k], or NULL: of mean rewards */
 } Choice;
 
+static bool agents_arm_is_available(const Choice *call, int n, int arm) {
+  const unsigned char *available = call->arms->available;
+  return !available || available[(size_t)n * (size_t)call->arms->k + (size_t)arm];
+}
+
+/* Returns how many arms agent n of the call has. */
+static int agents_count_arms(const Choice *call, int n) {
+  int count = 0;
+  for (int arm = 0; arm < call->arms->k; arm++) count += agents_arm_is_available(call, n, arm);
+  return count;
+}
+
+/* Returns how many agents from `at` on have as many arms as the first of them, at most `length`. */
+static int agents_with_equal_arms(const Choice *call, int at, int length) {
+  const int arms = agents_count_arms(call, at);
+  int equal = 1;
+  while (equal < length && agents_count_arms(call, at + equal) == arms) equal++;
+  return equal;
+}
+
+/* Gathers features[arms, d, length] of the arms that each agent of a chunk has. */
+static void agents_gather_arms(thompson_agents *self, const Choice *call, int at, int length) {
+  const size_t d = (size_t)self->posterior->d, runs = (size_t)length;
+  for (size_t n = 0; n < runs; n++) {
+    const double *from = call->arms->features + ((size_t)at + n) * call->stride;
+    double *to = self->features + n;
+    for (int arm = 0; arm < call->arms->k; arm++, from += d) {
+      if (!agents_arm_is_available(call, at + (int)n, arm)) continue;
+      for (size_t i = 0; i < d; i++, to += runs) *to = from[i];
+    }
+  }
+}
+
+/* Spreads values[length, arms] of the arms that each agent of a chunk has over all[m, k], with `missing` for
+ * the others. */
+static void agents_spread(const Choice *call, int at, int length, const double *values, double missing,
+                          double *all) {
+  all += (size_t)at * (size_t)call->arms->k;
+  for (int n = at; n < at + length; n++)
+    for (int arm = 0; arm < call->arms->k; arm++)
+      *all++ = agents_arm_is_available(call, n, arm) ? *values++ : missing;
+}
+
+/* Returns the arm of agent n that is number `place` among those it has. */
+static int agents_arm_at(const Choice *call, int n, int place) {
+  int arm = 0;
+  while (place > 0 || !agents_arm_is_available(call, n, arm)) {
+    place -= agents_arm_is_available(call, n, arm);
+    arm++;
+  }
+  return arm;
+}
+
+/* Finishes the choices of a chunk of agents, which took places arm[length] among the arms they have. */
+static void agents_count_choices(thompson_agents *self, const Choice *call, int at, int length,
+                                 const int *ids) {
+  for (int n = 0; n < length; n++) {
+    Agent *agent = &self->agent[ids[n]];
+    call->arm[at + n] = agents_arm_at(call, at + n, call->arm[at + n]);
+    agent->choices += agent->choices < INT_MAX;
+  }
+  agents_end_chunk(self, length, ids);
+}
+
+/* Serves a chunk of agents, which have equally many arms. */
 static Status agents_choose_chunk(thompson_agents *self, int at, int length, const int *ids,
                                   const Choice *call) {
-  const size_t entries = (size_t)call->k * (size_t)self->posterior->d, runs = (size_t)length;
   Rule *rule = &self->posterior->rule;
-  const int choices = self->agent[ids[0]].choices;
+  double *p = self->of_arms;
+  const int arms = agents_count_arms(call, at);
   int *arm = call->arm ? call->arm + at : NULL;
-  double *p = call->propensity ? self->probability : call->probability;
   History history;
   TRY(agents_load_chunk(self, length, ids, &history));
-  const double *arms = call->arms + (size_t)at * call->stride;
-  for (size_t e = 0; e < entries; e++)
-    for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * call->stride + e];
+  agents_gather_arms(self, call, at, length);
   rule->runs = self->run;
   rule->rounds = self->round;
   const RuleChoice choice = {
-      .history = &history, .choices = choices, .arms = call->k, .features = self->features};
-  if (p) {
-    if (!call->propensity) p += (size_t)at * (size_t)call->k;
-    rule_probabilities(rule, &choice, p, self->fallbacks);
-    if (!arm) return STATUS_OK;
-    rule_pick(rule, 0, length, call->k, p, arm);
-    for (int n = 0; n < length; n++) call->propensity[at + n] = p[n * call->k + arm[n]];
+      .history = &history, .choices = self->agent[ids[0]].choices, .arms = arms, .features = self->features};
+  if (call->mean) {
+    double *deviation = p + length * arms;
+    rule_rewards(rule, &choice, p, deviation, self->fallbacks);
+    agents_spread(call, at, length, p, NAN, call->mean);
+    agents_spread(call, at, length, deviation, NAN, call->deviation);
+    return STATUS_OK;
+  }
+  if (call->propensity || call->probability) rule_probabilities(rule, &choice, p, self->fallbacks);
+  if (call->probability) agents_spread(call, at, length, p, 0, call->probability);
+  if (!arm) return STATUS_OK;
+  if (call->propensity) {
+    rule_pick(rule, 0, length, arms, p, arm);
+    for (int n = 0; n < length; n++) call->propensity[at + n] = p[n * arms + arm[n]];
   } else {
     rule_choose(rule, &choice, arm, self->fallbacks);
-    rule_explore(rule, 0, length, call->k, arm);
+    rule_explore(rule, 0, length, arms, arm);
   }
-  for (int n = 0; n < length; n++) self->agent[ids[n]].choices += self->agent[ids[n]].choices < INT_MAX;
-  agents_end_chunk(self, length, ids);
+  agents_count_choices(self, call, at, length, ids);
   return STATUS_OK;
 }
 
-static Status library_agents_choose(thompson_agents *self, int m, const int *ids, int own_arms,
-                                    Choice *call) {
-  const size_t entries = (size_t)(call->k > 0 ? call->k : 0) * (size_t)self->posterior->d;
-  call->stride = own_arms ? entries : 0;
+/* Checks the arms of every agent that are available; the features of others may be anything. */
+static Status agents_check_arms(const thompson_agents *self, const Choice *call) {
+  const size_t d = (size_t)self->posterior->d;
+  const thompson_arms *arms = call->arms;
+  if (!arms->available)
+    return library_posterior_check_arms(self->posterior, arms->own ? call->m : 1, arms->k, arms->features);
+  TRY(library_posterior_check_arms(self->posterior, 0, arms->k, arms->features));
+  for (int n = 0; n < call->m; n++) {
+    const double *features = arms->features + (size_t)n * call->stride;
+    if (agents_count_arms(call, n) == 0)
+      return status_set(STATUS_INPUT, "available: row %d (from 0) has no arm", n);
+    for (int arm = 0; arm < arms->k; arm++) {
+      if (!agents_arm_is_available(call, n, arm)) continue;
+      Status status = library_check("arms", d, features + (size_t)arm * d);
+      if (status != STATUS_OK) return status_prefix(status, "arm %d of row %d (from 0): ", arm, n);
+    }
+  }
+  return STATUS_OK;
+}
+
+static Status library_agents_choose(thompson_agents *self, const int *ids, Choice call) {
+  const int m = call.m, k = call.arms->k;
+  const size_t all = (size_t)(k > 0 ? k : 0), entries = all * (size_t)self->posterior->d;
+  call.stride = call.arms->own ? entries : 0;
   TRY(agents_check_ids(self, m, ids));
-  TRY(library_posterior_check_arms(self->posterior, own_arms ? m : 1, call->k, call->arms));
-  if (!call->arm || call->propensity) TRY(library_posterior_begin_propensity(self->posterior));
-  TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
-  self->probability = self->features + AGENTS_CHUNK * entries;
+  TRY(agents_check_arms(self, &call));
+  if (!call.arm || call.propensity) TRY(library_posterior_begin_propensity(self->posterior));
+  TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + 2 * all)));
+  self->of_arms = self->features + AGENTS_CHUNK * entries;
   for (int length, at = 0; at < m; at += length) {
     length = agents_chunk_length(self, m - at, ids + at, true);
-    TRY(agents_choose_chunk(self, at, length, ids + at, call));
+    length = agents_with_equal_arms(&call, at, length);
+    TRY(agents_choose_chunk(self, at, length, ids + at, &call));
   }
   return STATUS_OK;
 }
 
 thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
                                        const double *arms, int own_arms, int *arm) {
-  return library_agents_choose(self, m, ids, own_arms, &(Choice){.k = k, .arms = arms, .arm = arm});
+  return thompson_agents_choose_propensity(self, m, ids, k, arms, own_arms, arm, NULL);
 }
 
 thompson_status thompson_agents_choose_propensity(thompson_agents *self, int m, const int *ids, int k,
                                                   const double *arms, int own_arms, int *arm,
                                                   double *propensity) {
-  return library_agents_choose(self, m, ids, own_arms,
-                               &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
+  const thompson_arms all = {.k = k, .features = arms, .own = own_arms};
+  return thompson_agents_choose_among(self, m, ids, &all, arm, propensity);
 }
 
 thompson_status thompson_agents_probabilities(thompson_agents *self, int m, const int *ids, int k,
                                               const double *arms, int own_arms, double *probability) {
-  return library_agents_choose(self, m, ids, own_arms,
-                               &(Choice){.k = k, .arms = arms, .probability = probability});
+  const thompson_arms all = {.k = k, .features = arms, .own = own_arms};
+  return thompson_agents_probabilities_among(self, m, ids, &all, probability);
+}
+
+thompson_status thompson_agents_choose_among(thompson_agents *self, int m, const int *ids,
+                                             const thompson_arms *arms, int *arm, double *propensity) {
+  return library_agents_choose(self, ids,
+                               (Choice){.m = m, .arms = arms, .arm = arm, .propensity = propensity});
+}
+
+thompson_status thompson_agents_probabilities_among(thompson_agents *self, int m, const int *ids,
+                                                    const thompson_arms *arms, double *probability) {
+  return library_agents_choose(self, ids, (Choice){.m = m, .arms = arms, .probability = probability});
+}
+
+thompson_status thompson_agents_score(thompson_agents *self, int m, const int *ids, const thompson_arms *arms,
+                                      double *mean, double *sd) {
+  return library_agents_choose(self, ids, (Choice){.m = m, .arms = arms, .mean = mean, .deviation = sd});
+}
+
+/* ---- what else they say */
+
+thompson_status thompson_agents_p_value(thompson_agents *self, int m, const int *ids, double *p_value) {
+  SCRATCH_ARENA(memory);
+  int most = 0;
+  Alarm *alarm;
+  TRY(agents_check_ids(self, m, ids));
+  for (int i = 0; i < m; i++) {
+    const int observations = self->agent[ids[i]].observations;
+    if (observations == 0)
+      return status_set(STATUS_INPUT, "a p-value of the prior needs observations, and agent %d has none",
+                        ids[i]);
+    most = observations > most ? observations : most;
+  }
+  if (self->posterior->discount < 1)
+    return status_set(STATUS_INPUT, "a p-value of the prior needs observations that count in full, and these "
+                                    "agents have the option discount");
+  if (m == 0) return THOMPSON_OK;
+  TRY(library_posterior_alarm(&memory, self->posterior, most, &alarm));
+  for (int i = 0; i < m; i++) {
+    History history;
+    TRY(agents_load_chunk(self, 1, ids + i, &history));
+    p_value[i] = alarm_p_value(alarm, &history, 0, (uint32_t)ids[i]);
+  }
+  return THOMPSON_OK;
 }
 
 thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *ids, int draws, double *theta) {

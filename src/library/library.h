@@ -5,6 +5,7 @@
 #include "core/core_tick.h"
 #include "library/thompson.h"
 #include "rule/rule.h"
+#include "sampler/check/alarm.h"
 
 #include <hdf5.h>
 #include <stdatomic.h>
@@ -124,6 +125,10 @@ Status library_posterior_age_factor(const thompson_posterior *self, int rounds, 
  * STATUS_INPUT with a message if they are not. */
 Status library_posterior_check(const thompson_posterior *self, size_t n, const double *x, const double *y);
 
+/* Creates what p-values of at most this many observations need (sampler/check/alarm.h), or returns
+ * STATUS_INPUT with the sentence that says why there are none. */
+Status library_posterior_alarm(Arena *memory, const thompson_posterior *self, int observations, Alarm **out);
+
 /* ---- agents */
 
 /* Few enough for the evidence of a chunk to stay in the second-level cache. */
@@ -141,13 +146,15 @@ typedef struct {
 struct thompson_agents {
   thompson_posterior *posterior; /* of `width` runs */
   Arena agent_memory, evidence_memory, features_memory; /* of one array each, which grows */
+  Arena note_memory; /* of `note` */
+  const char *note; /* of the caller's, saved with the agents */
   int count, width, size; /* size: doubles of evidence per agent; 0: it has rows */
   Agent *agent; /* [count] */
   double *evidence; /* [count, size] */
   uint64_t chunk;
   size_t room; /* doubles allocated at `features` */
   double *features; /* [K, d, B] */
-  double *probability; /* [B, K], stored after the features */
+  double *of_arms; /* [2, B, K], stored after the features: probabilities, or means and deviations */
   uint32_t run[AGENTS_CHUNK], round[AGENTS_CHUNK]; /* they name the random streams */
   int64_t fallbacks[AGENTS_CHUNK];
 };

@@ -376,6 +376,16 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
   return THOMPSON_OK;
 }
 
+thompson_status thompson_score(thompson_posterior *self, int k, const double *arms, double *mean,
+                               double *sd) {
+  int64_t fallbacks = 0;
+  TRY(library_posterior_check_arms(self, 1, k, arms));
+  TRY(library_posterior_begin_propensity(self));
+  const RuleChoice choice = library_next_choice(self, k, arms);
+  rule_rewards(&self->rule, &choice, mean, sd, &fallbacks);
+  return THOMPSON_OK;
+}
+
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }
 
 int64_t thompson_fallbacks(const thompson_posterior *self) { return self->fallbacks; }
@@ -403,20 +413,30 @@ static bool library_noise_of_evidence(const thompson_posterior *self, double *co
   return aged;
 }
 
-thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
-  SCRATCH_ARENA(memory);
-  const History *history = &self->history;
-  Alarm *alarm;
-  if (history->rounds == 0)
+/* Checks that a p-value is available after this many observations. */
+static Status library_check_p_value(const thompson_posterior *self, int observations) {
+  if (observations == 0)
     return status_set(STATUS_INPUT, "a p-value of the prior needs observations, and there are none");
   if (self->forgets)
     return status_set(STATUS_INPUT, "a p-value of the prior needs all observations, and memory = filtered or "
                                     "keep forgets them");
-  if (!alarm_fits(self->prior, &self->likelihood, history->rounds))
+  if (!alarm_fits(self->prior, &self->likelihood, observations))
     return status_set(STATUS_INPUT, "prior %s has no p-value after %d observations with likelihood %s",
-                      self->prior->ops->name, history->rounds, self->likelihood.ops->name);
-  TRY(alarm_create(&memory, self->prior, &self->likelihood, history->rounds,
-                   alarm_histories(&self->likelihood), self->seed, &alarm));
+                      self->prior->ops->name, observations, self->likelihood.ops->name);
+  return STATUS_OK;
+}
+
+Status library_posterior_alarm(Arena *memory, const thompson_posterior *self, int observations, Alarm **out) {
+  TRY(library_check_p_value(self, observations));
+  return alarm_create(memory, self->prior, &self->likelihood, observations,
+                      alarm_histories(&self->likelihood), self->seed, out);
+}
+
+thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
+  SCRATCH_ARENA(memory);
+  const History *history = &self->history;
+  Alarm *alarm;
+  TRY(library_posterior_alarm(&memory, self, history->rounds, &alarm));
   double *covariance;
   ALLOCATE(&memory, covariance, (size_t)self->d * (size_t)self->d);
   if (library_noise_of_evidence(self, covariance)) alarm_set_noise(alarm, covariance);

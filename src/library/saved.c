@@ -23,6 +23,7 @@ typedef struct {
   const char *kind; /* posterior | agents */
   const Prior *prior; /* to write */
   thompson_arguments arguments;
+  const char *note; /* the caller's, of agents; or NULL */
   int64_t fallbacks;
   size_t count; /* agents */
   int64_t *counts[COUNTS]; /* [count] */
@@ -34,6 +35,14 @@ typedef struct {
 } Saved;
 
 /* ---- write */
+
+/* Writes the caller's text as a variable, since an attribute has room for 64 kB only. */
+static Status library_put_note(StoreFile *file, const char *note) {
+  int axis;
+  if (!note || !*note) return STATUS_OK;
+  TRY(store_dimension(file, "note_byte", strlen(note), &axis));
+  return store_write(file, "note", STORE_BYTE, 1, &axis, "text of the caller's, in UTF-8", NULL, note);
+}
 
 static Status library_put_saved(StoreFile *file, const void *what) {
   const Saved *saved = what;
@@ -47,6 +56,7 @@ static Status library_put_saved(StoreFile *file, const void *what) {
   TRY(store_text_attribute(file, NULL, "options", saved->arguments.options));
   TRY(store_int_attribute(file, "seed", (int64_t)saved->arguments.seed));
   TRY(store_int_attribute(file, "fallbacks", saved->fallbacks));
+  TRY(library_put_note(file, saved->note));
   if (saved->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "agent", saved->count, &agent));
   for (int i = 0; i < COUNTS; i++)
@@ -100,6 +110,7 @@ thompson_status thompson_agents_save(const thompson_agents *self, const char *pa
   SCRATCH_ARENA(memory);
   const size_t d = (size_t)self->posterior->d;
   Saved saved = {.kind = "agents",
+                 .note = self->note,
                  .fallbacks = self->posterior->fallbacks,
                  .count = (size_t)self->count,
                  .size = (size_t)self->size,
@@ -146,6 +157,16 @@ static Status library_drop_useless_options(Arena *memory, const char **options) 
   return STATUS_OK;
 }
 
+static Status library_get_note(StoreFile *file, Arena *memory, const char **out) {
+  size_t length = SIZE_MAX;
+  char *note;
+  if (!store_has_variable(file, "note")) return STATUS_OK;
+  TRY(store_shape(file, "note", 1, &length));
+  ALLOCATE(memory, note, length + 1);
+  *out = note;
+  return store_get_part(file, "note", STORE_BYTE, NULL, NULL, note);
+}
+
 static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
   PriorFit defaults;
   int64_t format, seed;
@@ -167,6 +188,7 @@ static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *
   TRY(store_get_text_attribute(memory, file, "options", &saved->arguments.options));
   TRY(library_drop_useless_options(memory, &saved->arguments.options));
   TRY(store_get_int_attribute(file, "fallbacks", &saved->fallbacks));
+  TRY(library_get_note(file, memory, &saved->note));
   TRY(store_get_int_attribute(file, "seed", &seed));
   saved->arguments.seed = (uint64_t)seed;
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
@@ -261,6 +283,7 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
   TRY(thompson_agents_new(prior, (int)saved->count, given->sampler, given->likelihood, given->options,
                           given->seed, out));
   thompson_agents *self = *out;
+  TRY(thompson_agents_set_note(self, saved->note));
   if (saved->count > 0) TRY(library_check_evidence(self->posterior, saved, self->size > 0));
   TRY(library_posterior_check(self->posterior, saved->rows, saved->x, saved->y));
   self->posterior->fallbacks = saved->fallbacks;

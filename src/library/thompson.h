@@ -165,6 +165,11 @@ THOMPSON_API thompson_status thompson_probabilities(thompson_posterior *posterio
  * probability with which *arm was chosen, for logs from which other policies are to be evaluated. */
 THOMPSON_API thompson_status thompson_choose_propensity(thompson_posterior *posterior, int k,
                                                         const double *arms, int *arm, double *propensity);
+/* Computes what is believed of the mean reward of each of arms[k, d], for an explanation or to watch a
+ * service: mean[k], and the standard deviation sd[k] of the belief, from "propensity_draws=1000" draws, so
+ * that their own error is about 3% of sd. The random numbers do not advance. */
+THOMPSON_API thompson_status thompson_score(thompson_posterior *posterior, int k, const double *arms,
+                                            double *mean, double *sd);
 /* Returns the standard deviation of Gaussian rewards in use. */
 THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior);
 /* Returns the number of numerical fallbacks so far, such as a draw that was not finite, a call whose draws
@@ -216,6 +221,30 @@ THOMPSON_API thompson_status thompson_agents_probabilities(thompson_agents *agen
 THOMPSON_API thompson_status thompson_agents_choose_propensity(thompson_agents *agents, int m, const int *ids,
                                                                int k, const double *arms, int own_arms,
                                                                int *arm, double *propensity);
+/* Arms of m agents, which may come and go. */
+typedef struct {
+  int k; /* columns of `available`: all arms that anybody has */
+  const double *features; /* [k, d], or [m, k, d] */
+  int own; /* not 0: each agent has features of its own */
+  const unsigned char *available; /* [m, k], 0 for arms that an agent does not have now; NULL: all are */
+} thompson_arms;
+/* Chooses as the functions above do, among the arms that are available, at least one for each agent. The
+ * others are not chosen, have probability 0 and scores NAN, and their features are not read; random numbers
+ * and `floor` are those of a call that lists only the available arms. propensity[m] may be NULL. */
+THOMPSON_API thompson_status thompson_agents_choose_among(thompson_agents *agents, int m, const int *ids,
+                                                          const thompson_arms *arms, int *arm,
+                                                          double *propensity);
+/* Writes the probability[m, k] of these choices. */
+THOMPSON_API thompson_status thompson_agents_probabilities_among(thompson_agents *agents, int m,
+                                                                 const int *ids, const thompson_arms *arms,
+                                                                 double *probability);
+/* Writes mean[m, k] and sd[m, k] as thompson_score does. */
+THOMPSON_API thompson_status thompson_agents_score(thompson_agents *agents, int m, const int *ids,
+                                                   const thompson_arms *arms, double *mean, double *sd);
+/* Writes p_value[m] as thompson_p_value does; agents that have observed nothing are refused, and so is the
+ * option `discount`. */
+THOMPSON_API thompson_status thompson_agents_p_value(thompson_agents *agents, int m, const int *ids,
+                                                     double *p_value);
 /* Makes `draws` draws per agent: theta[m, draws, d]. */
 THOMPSON_API thompson_status thompson_agents_draw(thompson_agents *agents, int m, const int *ids, int draws,
                                                   double *theta);
@@ -238,6 +267,10 @@ THOMPSON_API thompson_status thompson_agents_learn_prior_until(thompson_agents *
 /* Adds n agents, numbered from thompson_agents_count upwards. */
 THOMPSON_API thompson_status thompson_agents_add(thompson_agents *agents, int n);
 THOMPSON_API int thompson_agents_count(const thompson_agents *agents);
+/* Keeps a copy of a text of yours with the agents, such as your names for them, in files too; NULL or
+ * "" removes it. thompson_agents_note returns it, NULL if there is none; it lives until the next change. */
+THOMPSON_API thompson_status thompson_agents_set_note(thompson_agents *agents, const char *note);
+THOMPSON_API const char *thompson_agents_note(const thompson_agents *agents);
 /* Returns, for all agents together, what thompson_posterior_noise and thompson_fallbacks return for one. */
 THOMPSON_API double thompson_agents_noise(const thompson_agents *agents);
 THOMPSON_API int64_t thompson_agents_fallbacks(const thompson_agents *agents);
