@@ -1,5 +1,6 @@
-"""Ten thousand users, one agent for each: service.py FOLDER, which contains prior.nc. POST {"user": 3, "arms": [[...], ...]} to /choose, and its
-answer, with a "reward" added, to /observe: soon, late or never."""
+"""Clicks of any number of users, an agent for each: service.py FOLDER, which contains prior.nc. POST {"user": "ann", "arms": [[...], ...]} to /choose,
+and {"choice": ..., "reward": 1} to /observe if the user clicks; a choice without an answer counts as no click after TIMEOUT seconds.
+service.py FOLDER events.nc writes the log of all choices that are closed, for `study: replay`."""
 import http.server
 import json
 import pathlib
@@ -9,8 +10,8 @@ import time
 
 import thompson
 
-FOLDER, PORT, SECONDS = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 8000, 60
-log, lock = (FOLDER / "events.jsonl").open("a+b"), threading.Lock()
+FOLDER, PORT, SECONDS, TIMEOUT = pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "8000", 60, float(sys.argv[3]) if len(sys.argv) > 3 else 1800
+log, lock, waiting = (FOLDER / "events.jsonl").open("a+b"), threading.Lock(), {}  # waiting: choices without an answer, by number
 
 
 def save():
@@ -25,22 +26,44 @@ def saved():
     return sorted(FOLDER.glob("agents-*.nc"), reverse=True)
 
 
+def write(line):
+    log.write(json.dumps(line).encode() + b"\n")
+    log.flush()
+    return line
+
+
+def meet(user):
+    if user not in users:
+        agents.add([user])
+        users.add(user)
+
+
 def choose(event):
-    (arm,), (p,) = agents.choose([event["user"]], event["arms"], propensity=True)
-    return {**event, "arm": int(arm), "propensity": p}
+    user, arms = str(event["user"]), event["arms"]
+    meet(user)
+    (arm,), (p,) = agents.choose([user], arms, propensity=True)
+    choice = write({"choice": log.tell(), "user": user, "arms": arms, "arm": int(arm), "propensity": p, "time": time.time()})
+    waiting[choice["choice"]] = choice
+    return choice
 
 
-def learn(event):
-    agents.observe([event["user"]], [event["arms"][event["arm"]]], [event["reward"]])
+def learn(choice, reward):
+    agents.observe([choice["user"]], [choice["arms"][choice["arm"]]], [reward])
 
 
 def observe(event):
-    if event["arm"] < 0:
-        raise IndexError("arms are counted from 0")
-    learn(event)
-    log.write(json.dumps(event).encode() + b"\n")
-    log.flush()
+    choice = waiting[event["choice"]]  # a late click is not learned: the choice has counted as no click
+    learn(choice, event["reward"])
+    write({"choice": event["choice"], "reward": event["reward"]})
+    del waiting[event["choice"]]
     return {}
+
+
+def close():
+    """Choices that were answered by nothing are answers: left out, every arm would look as if it were always clicked."""
+    with lock:
+        for number in [number for number, choice in waiting.items() if choice["time"] < time.time() - TIMEOUT]:
+            observe({"choice": number, "reward": 0})
 
 
 def refuse(word):
@@ -54,7 +77,7 @@ class Service(http.server.BaseHTTPRequestHandler):
             with lock:
                 code, answer = 200, {"/choose": choose, "/observe": observe}[self.path](event)
         except (thompson.Error, TypeError, ValueError, LookupError, RecursionError) as error:
-            code, answer = 400, {"error": f"{error} is missing, or unknown" if isinstance(error, KeyError) else str(error)}
+            code, answer = 400, {"error": f"{error} is missing, unknown or closed" if isinstance(error, KeyError) else str(error)}
         self.send_response(code)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
@@ -68,28 +91,69 @@ def start():
         except thompson.Error as error:
             name.rename(name.with_suffix(".bad"))
             print(f"{error}; it is set aside", file=sys.stderr)
-    return thompson.Agents(FOLDER / "prior.nc", 10000, floor=0.01), 0
+    return thompson.Agents(FOLDER / "prior.nc", [], likelihood="logistic", memory="filtered", floor=0.01), 0
 
 
-def learn_again(line):
-    try:
-        learn(json.loads(line))
-    except (thompson.Error, TypeError, ValueError, LookupError) as error:  # an earlier version accepted it
-        print(f"left out {line[:200]!r}: {error}", file=sys.stderr)
+def lines():
+    """The log, line by line, with the position of each; a last line without an end was cut off, and its sender got no answer."""
+    log.seek(0)
+    at = 0
+    for line in log:
+        if line.endswith(b"\n"):
+            yield at, json.loads(line)
+            at += len(line)
+    log.truncate(at)
+    log.seek(0, 2)
 
+
+def events():
+    """All choices of the log that are closed, with their rewards."""
+    chosen = {}
+    for at, line in lines():
+        if "arms" in line:
+            chosen[line["choice"]] = line
+        else:
+            yield at, chosen.pop(line["choice"]), line["reward"]
+    waiting.update(chosen)
+
+
+def export(path):
+    """What `study: replay` reads; all choices must have had equally many arms."""
+    import netCDF4
+    closed = [(choice, reward) for _, choice, reward in events()]
+    features = [choice["arms"] for choice, _ in closed]
+    columns = {"arm": ("i4", [choice["arm"] for choice, _ in closed]), "reward": ("f8", [reward for _, reward in closed]),
+               "propensity": ("f8", [choice["propensity"] for choice, _ in closed])}
+    with netCDF4.Dataset(path, "w") as file:
+        for name, length in zip(("event", "arm", "dim"), (len(closed), len(features[0]), len(features[0][0]))):
+            file.createDimension(name, length)
+        file.createVariable("features", "f8", ("event", "arm", "dim"))[:] = features
+        for name, (kind, values) in columns.items():
+            file.createVariable(name, kind, ("event",))[:] = values
+
+
+if PORT.endswith(".nc"):
+    export(PORT)
+    sys.exit()
 
 agents, learned = start()
-log.seek(learned)
-late, end, _ = log.read().rpartition(b"\n")  # a last line without an end was cut off, and its sender got no answer
-log.truncate(learned + len(late + end))
-log.seek(0, 2)
-for line in late.splitlines():
-    learn_again(line)
+users = set(agents.names)
+for position, choice, reward in events():
+    meet(choice["user"])
+    if position >= learned:
+        learn(choice, reward)
+for choice in waiting.values():
+    meet(choice["user"])
 save()
-server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Service)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(PORT)), Service)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
-while not time.sleep(SECONDS):
+last = time.monotonic()
+while not time.sleep(min(1, TIMEOUT)):
+    close()
+    if time.monotonic() < last + SECONDS:
+        continue
+    last = time.monotonic()
     try:
         save()
     except thompson.Error as error:  # a full disk; the next time it may work, and nothing is lost meanwhile

@@ -30,6 +30,7 @@ import warnings
 
 os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
 
+import netCDF4
 import numpy as np
 
 import program
@@ -879,12 +880,18 @@ except KeyboardInterrupt:
 class Service(unittest.TestCase):
     """docs/service.py: what it learned survives kill -9, and so do its random numbers."""
 
-    def start(self, folder):
-        process = subprocess.Popen([sys.executable, pathlib.Path(os.environ["THOMPSON_SOURCE"], "docs/service.py"), folder, "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    OPTIONS = {"likelihood": "logistic", "memory": "filtered", "floor": 0.01}
+
+    def start(self, folder, timeout=1e6):
+        process = subprocess.Popen(self.command(folder, "0", str(timeout)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.addCleanup(process.stdout.close)
         return process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
+
+    @staticmethod
+    def command(*arguments):
+        return [sys.executable, pathlib.Path(os.environ["THOMPSON_SOURCE"], "docs/service.py"), *arguments]
 
     def post(self, address, body):
         with urllib.request.urlopen(urllib.request.Request(address, body.encode()), timeout=program.PATIENCE) as answer:
@@ -893,25 +900,34 @@ class Service(unittest.TestCase):
     def ask(self, address, event):
         return self.post(address, json.dumps(event))
 
+    def refused(self, address, body):
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.post(address, body)
+        with refused.exception as answer:
+            return json.load(answer)["error"]
+
+    def know_the_same(self, opened, again):
+        mean, want = (np.mean(each.draw([0, 1], 4000), axis=1) for each in (opened, again))
+        np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
+
     def test_restart(self):
         with tempfile.TemporaryDirectory() as folder:
             prior().save(os.path.join(folder, "prior.nc"))
             process, address = self.start(folder)
-            again = thompson.Agents.open(pathlib.Path(folder, f"agents-{0:015d}.nc"))
+            again = thompson.Agents(pathlib.Path(folder, "prior.nc"), 2, seed=thompson.Agents.open(pathlib.Path(folder, f"agents-{0:015d}.nc")).seed, **self.OPTIONS)
+            choices = []
             for step in range(6):
-                event = self.ask(f"{address}/choose", {"user": step % 2, "arms": ARMS.tolist()})
+                choices.append(self.ask(f"{address}/choose", {"user": "ab"[step % 2], "arms": ARMS.tolist()}))
                 arm, p = again.choose([step % 2], ARMS, propensity=True)
-                self.assertEqual((event["arm"], event["propensity"]), (arm[0], p[0]))
-                self.ask(f"{address}/observe", {**event, "reward": Y[step]})
-                again.observe([step % 2], ARMS[arm], [Y[step]])
-            for body, said in ((json.dumps({"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1}), "agents 0 to 9999"), ("no JSON", "Expecting value"), ("[" * 100000, "recursion"),
-                               (json.dumps({"user": 1, "arms": ARMS.tolist(), "arm": 0, "reward": "much"}), "real numbers are needed"),
-                               (json.dumps({"user": 1, "arms": ARMS.tolist(), "arm": -1, "reward": 1}), "counted from 0"),
-                               (json.dumps({"user": 1, "arms": [[np.nan] * 3, *ARMS.tolist()], "arm": 1, "reward": 1}), "NaN is not JSON"), ('{"user": 1}', "'arm' is missing")):
-                with self.assertRaises(urllib.error.HTTPError) as refused:
-                    self.post(f"{address}/observe", body)
-                self.assertIn(said, json.load(refused.exception)["error"])
-                refused.exception.close()
+                self.assertEqual((choices[-1]["arm"], choices[-1]["propensity"]), (arm[0], p[0]))
+                if step < 4:
+                    self.ask(f"{address}/observe", {"choice": choices[step]["choice"], "reward": step % 2})
+                    again.observe([step % 2], ARMS[arm], [step % 2])
+            open_one = choices[4]["choice"]
+            for body, said in ((json.dumps({"choice": choices[0]["choice"], "reward": 1}), "unknown or closed"), ("no JSON", "Expecting value"), ("[" * 100000, "recursion"),
+                               (json.dumps({"choice": open_one, "reward": "much"}), "real numbers are needed"), (json.dumps({"choice": open_one, "reward": 1e23}), "0 or 1"),
+                               (json.dumps({"choice": open_one, "reward": np.nan}), "NaN is not JSON"), ('{"reward": 1}', "'choice' is missing")):
+                self.assertIn(said, self.refused(f"{address}/observe", body))
             process.kill()
             process.wait()
             with open(os.path.join(folder, "events.jsonl"), "ab") as log:
@@ -921,23 +937,47 @@ class Service(unittest.TestCase):
             self.assertEqual(len(learned), 1)
             self.assertEqual(int(learned[0][7:-3]), os.path.getsize(os.path.join(folder, "events.jsonl")))
             opened = thompson.Agents.open(pathlib.Path(folder, learned[0]))
-            mean, want = (np.mean(each.draw([0, 1], 4000), axis=1) for each in (opened, again))
-            np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
+            self.assertEqual(opened.names, ["a", "b"])
+            self.know_the_same(opened, again)
+            self.ask(f"{address}/observe", {"choice": open_one, "reward": 1})  # a choice that was open when it was killed
 
-    def test_file_that_does_not_open(self):
-        """The log alone is enough, also where it has an observation that an earlier version accepted."""
+    def test_time_out(self):
+        """Choices without an answer become events of reward 0, also those that were open at a kill; the exported log is what `study: replay` reads."""
         with tempfile.TemporaryDirectory() as folder:
             prior().save(os.path.join(folder, "prior.nc"))
-            event = {"user": 0, "arms": ARMS.tolist(), "arm": 1}
-            pathlib.Path(folder, "events.jsonl").write_text("".join(json.dumps({**event, "reward": y}) + "\n" for y in (1, 1e44, -1)), encoding="utf-8")
+            process, address = self.start(folder)
+            numbers = [self.ask(f"{address}/choose", {"user": user, "arms": ARMS.tolist()})["choice"] for user in "aabba"]
+            self.ask(f"{address}/observe", {"choice": numbers[2], "reward": 1})
+            process.kill()
+            process.wait()
+            process, address = self.start(folder, timeout=0.1)
+            log, until = pathlib.Path(folder, "events.jsonl"), time.monotonic() + program.PATIENCE
+            while log.read_text(encoding="utf-8").count("reward") < 5 and time.monotonic() < until:
+                time.sleep(0.05)
+            self.assertIn("unknown or closed", self.refused(f"{address}/observe", json.dumps({"choice": numbers[0], "reward": 1})))
+            process.kill()
+            subprocess.run(self.command(folder, os.path.join(folder, "events.nc")), check=True)
+            study = "name: value\nstudy: replay\nlikelihood: logistic\nruns: 1\nproblem: {family: logged, file: events.nc}\npolicies: [random, ts]\n"
+            pathlib.Path(folder, "value.yaml").write_text(study, encoding="utf-8")
+            subprocess.run([program.PROGRAM, "plan", "value.yaml"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            with netCDF4.Dataset(os.path.join(folder, "events.nc")) as events:
+                self.assertEqual((events["reward"][:].sum(), events["features"].shape), (1, (5, *ARMS.shape)))
+                self.assertTrue(((events["propensity"][:] >= 0.01) & (events["propensity"][:] <= 1)).all())
+
+    def test_file_that_does_not_open(self):
+        """The log alone is enough."""
+        with tempfile.TemporaryDirectory() as folder:
+            prior().save(os.path.join(folder, "prior.nc"))
+            lines = [line for i, y in enumerate((1, 1, 0)) for line in ({"choice": i, "user": "ab"[i % 2], "arms": ARMS.tolist(), "arm": 1, "propensity": 1, "time": time.time()},
+                                                                        {"choice": i, "reward": y})]
+            pathlib.Path(folder, "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
             saved = pathlib.Path(folder, f"agents-{1:015d}.nc")
             saved.write_bytes(b"damaged")
             self.start(folder)
             self.assertTrue(saved.with_suffix(".bad").exists())
-            (opened,), again = pathlib.Path(folder).glob("agents-*.nc"), thompson.Agents(prior(), 1)
-            again.observe([0, 0], ARMS[[1, 1]], [1, -1])
-            mean, want = (np.mean(each.draw([0], 4000), axis=1) for each in (thompson.Agents.open(opened), again))
-            np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
+            (opened,), again = pathlib.Path(folder).glob("agents-*.nc"), thompson.Agents(prior(), 2, **self.OPTIONS)
+            again.observe([0, 1, 0], ARMS[[1, 1, 1]], [1, 1, 0])
+            self.know_the_same(thompson.Agents.open(opened), again)
 
 
 class Denoisers(unittest.TestCase):
