@@ -96,7 +96,7 @@ static json_t *setting_json(const Overview *overview, int setting) {
   json_t *se = json_object(), *runs = json_object();
   for (int p = 0; p < file->policy_count; p++) {
     Moments moments = overview->moments[setting * file->policy_count + p];
-    json_object_set_new(se, file->policies[p].label, app_json_number(adaptive_moments_se(moments)));
+    json_object_set_new(se, file->policies[p].label, app_json_number(moments_se(moments)));
     json_object_set_new(runs, file->policies[p].label,
                         overview->too_many ? json_null() : json_integer((json_int_t)moments.n));
   }
@@ -140,14 +140,12 @@ static void print_settings(const Overview *overview) {
     const AdaptiveSetting *at = &overview->adaptive.settings[s];
     int worst = -1; /* none has a standard error yet */
     for (int p = study->target_paired ? 1 : 0; p < policies; p++)
-      if (moments[p].n > 1 &&
-          (worst < 0 || adaptive_moments_se(moments[p]) > adaptive_moments_se(moments[worst])))
-        worst = p;
+      if (moments[p].n > 1 && (worst < 0 || moments_se(moments[p]) > moments_se(moments[worst]))) worst = p;
     printf("  %s: ", study->file->setting_labels[s]);
     if (worst < 0)
       printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not started");
     else
-      printf("%.3g (%s, %lld runs)", adaptive_moments_se(moments[worst]), study->file->policies[worst].label,
+      printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
              (long long)moments[worst].n);
     if (study->runs.adaptive)
       printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs requested",

@@ -326,11 +326,26 @@ static void agents_count_choices(thompson_agents *self, const Choice *call, int 
   agents_end_chunk(self, length, ids);
 }
 
+/* Computes what the agents of a chunk believe of the arms that they have. */
+static Status agents_score_chunk(thompson_agents *self, int at, int length, const RuleChoice *choice,
+                                 const Choice *call) {
+  SCRATCH_ARENA(scratch);
+  const int entries = length * choice->arms;
+  Moments *rewards;
+  ALLOCATE(&scratch, rewards, entries);
+  rule_rewards(&self->posterior->rule, choice, rewards, self->fallbacks);
+  for (int i = 0; i < entries; i++) self->probability[i] = rewards[i].mean;
+  agents_spread(call, at, length, self->probability, NAN, call->mean);
+  for (int i = 0; i < entries; i++) self->probability[i] = moments_deviation(rewards[i]);
+  agents_spread(call, at, length, self->probability, NAN, call->deviation);
+  return STATUS_OK;
+}
+
 /* Serves a chunk of agents, which have equally many arms. */
 static Status agents_choose_chunk(thompson_agents *self, int at, int length, const int *ids,
                                   const Choice *call) {
   Rule *rule = &self->posterior->rule;
-  double *p = self->of_arms;
+  double *p = self->probability;
   const int arms = agents_count_arms(call, at);
   int *arm = call->arm ? call->arm + at : NULL;
   History history;
@@ -340,13 +355,7 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
   rule->rounds = self->round;
   const RuleChoice choice = {
       .history = &history, .choices = self->agent[ids[0]].choices, .arms = arms, .features = self->features};
-  if (call->mean) {
-    double *deviation = p + length * arms;
-    rule_rewards(rule, &choice, p, deviation, self->fallbacks);
-    agents_spread(call, at, length, p, NAN, call->mean);
-    agents_spread(call, at, length, deviation, NAN, call->deviation);
-    return STATUS_OK;
-  }
+  if (call->mean) return agents_score_chunk(self, at, length, &choice, call);
   if (call->propensity || call->probability) rule_probabilities(rule, &choice, p, self->fallbacks);
   if (call->probability) agents_spread(call, at, length, p, 0, call->probability);
   if (!arm) return STATUS_OK;
@@ -388,8 +397,8 @@ static Status library_agents_choose(thompson_agents *self, const int *ids, Choic
   TRY(agents_check_ids(self, m, ids));
   TRY(agents_check_arms(self, &call));
   if (!call.arm || call.propensity) TRY(library_posterior_begin_propensity(self->posterior));
-  TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + 2 * all)));
-  self->of_arms = self->features + AGENTS_CHUNK * entries;
+  TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + all)));
+  self->probability = self->features + AGENTS_CHUNK * entries;
   for (int length, at = 0; at < m; at += length) {
     length = agents_chunk_length(self, m - at, ids + at, true);
     length = agents_with_equal_arms(&call, at, length);

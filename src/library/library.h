@@ -154,7 +154,7 @@ struct thompson_agents {
   uint64_t chunk;
   size_t room; /* doubles allocated at `features` */
   double *features; /* [K, d, B] */
-  double *of_arms; /* [2, B, K], stored after the features: probabilities, or means and deviations */
+  double *probability; /* [B, K], stored after the features */
   uint32_t run[AGENTS_CHUNK], round[AGENTS_CHUNK]; /* they name the random streams */
   int64_t fallbacks[AGENTS_CHUNK];
 };

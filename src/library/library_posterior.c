@@ -378,11 +378,18 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
 
 thompson_status thompson_score(thompson_posterior *self, int k, const double *arms, double *mean,
                                double *sd) {
+  SCRATCH_ARENA(scratch);
   int64_t fallbacks = 0;
+  Moments *rewards;
   TRY(library_posterior_check_arms(self, 1, k, arms));
   TRY(library_posterior_begin_propensity(self));
+  ALLOCATE(&scratch, rewards, k);
   const RuleChoice choice = library_next_choice(self, k, arms);
-  rule_rewards(&self->rule, &choice, mean, sd, &fallbacks);
+  rule_rewards(&self->rule, &choice, rewards, &fallbacks);
+  for (int arm = 0; arm < k; arm++) {
+    mean[arm] = rewards[arm].mean;
+    sd[arm] = moments_deviation(rewards[arm]);
+  }
   return THOMPSON_OK;
 }
 

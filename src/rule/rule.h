@@ -4,6 +4,7 @@
  * B runs in a block, K arms, run last: features[K, d, B]. */
 #pragma once
 
+#include "core/moments.h"
 #include "rule/ties.h"
 #include "sampler/sampler.h"
 
@@ -82,9 +83,9 @@ void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallba
 /* Computes share[B, K], for a rule that needs moments: the probabilities with which rule_choose takes each
  * arm, 1 / n for n arms with the largest index. */
 void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fallbacks);
-/* Computes mean[B, K] and deviation[B, K] of the mean reward of each arm under the belief, from
- * `propensity_draws` draws (rewards.c); not with `per_arm`. */
-void rule_rewards(Rule *rule, const RuleChoice *choice, double *mean, double *deviation, int64_t *fallbacks);
+/* Computes the moments rewards[B, K] of the mean reward of each arm under the belief, from `propensity_draws`
+ * draws (rewards.c); not with `per_arm`. */
+void rule_rewards(Rule *rule, const RuleChoice *choice, Moments *rewards, int64_t *fallbacks);
 /* Draws theta[d, B], one for each run, from the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
 

@@ -90,14 +90,14 @@ static void test_moments(void) {
   for (int cut = 0; cut <= 7; cut++) {
     Moments part[2] = {{0}};
     for (int i = 0; i < 7; i++)
-      part[i >= cut] = adaptive_moments_join(part[i >= cut], (Moments){.n = 1, .mean = values[i]});
-    Moments all = adaptive_moments_join(part[0], part[1]);
+      part[i >= cut] = moments_join(part[i >= cut], (Moments){.n = 1, .mean = values[i]});
+    Moments all = moments_join(part[0], part[1]);
     CU_ASSERT_EQUAL(all.n, 7);
     CHECK_NEAR(all.mean, 1e9 + sum, 1e-6); /* 1e9 has an ulp of 1.2e-7 */
     CHECK_NEAR(all.squares, squares, 1e-4);
-    CHECK_NEAR(adaptive_moments_se(all), sqrt(squares / 6 / 7), 1e-6);
+    CHECK_NEAR(moments_se(all), sqrt(squares / 6 / 7), 1e-6);
   }
-  CU_ASSERT_TRUE(isinf(adaptive_moments_se((Moments){.n = 1, .mean = 3})));
+  CU_ASSERT_TRUE(isinf(moments_se((Moments){.n = 1, .mean = 3})));
 }
 
 static void check_runs_text(const StudyFile *file, const char *part) {

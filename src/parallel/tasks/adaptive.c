@@ -3,19 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-Moments adaptive_moments_join(Moments a, Moments b) {
-  if (a.n == 0 || b.n == 0) return a.n == 0 ? b : a;
-  double n = (double)(a.n + b.n), step = b.mean - a.mean;
-  return (Moments){.n = a.n + b.n,
-                   .mean = a.mean + step * (double)b.n / n,
-                   .squares = a.squares + b.squares + step * step * (double)a.n * (double)b.n / n};
-}
-
-double adaptive_moments_se(Moments moments) {
-  double n = (double)moments.n;
-  return moments.n > 1 ? sqrt(moments.squares / (n - 1) / n) : INFINITY;
-}
-
 Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
   const Study *study = finished->study;
   const size_t settings = (size_t)study->file->setting_count;
@@ -57,7 +44,7 @@ static Status adaptive_read_block(Adaptive *adaptive, signed char *state, int se
     moments[p] = (Moments){0};
     for (int b = 0; b < runs; b++) {
       const double value = into[b] - (study->target_paired && p > 0 ? base[b] : 0);
-      if (!isnan(value)) moments[p] = adaptive_moments_join(moments[p], (Moments){.n = 1, .mean = value});
+      if (!isnan(value)) moments[p] = moments_join(moments[p], (Moments){.n = 1, .mean = value});
     }
   }
   return STATUS_OK;
@@ -80,10 +67,10 @@ static void adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments 
   AdaptiveSetting *at = &adaptive->settings[setting];
   Moments *moments = adaptive->moments + (size_t)setting * (size_t)policies;
   for (; at->seen < at->wanted; at->seen++)
-    for (int p = 0; p < policies; p++) moments[p] = adaptive_moments_join(moments[p], *wave++);
+    for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], *wave++);
   at->se = NAN;
   for (int p = study->target_paired ? 1 : 0; p < policies; p++) {
-    double se = adaptive_moments_se(moments[p]);
+    double se = moments_se(moments[p]);
     if (isnan(se)) se = INFINITY; /* not all values are finite */
     if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se;
   }
@@ -163,7 +150,7 @@ Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
   memset(moments, 0, (size_t)policies * sizeof *moments);
   for (int k = 0; k < study->runs.blocks; k++) {
     TRY(adaptive_read_block(adaptive, adaptive->finished->state, setting, k, false, block));
-    for (int p = 0; p < policies; p++) moments[p] = adaptive_moments_join(moments[p], block[p]);
+    for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], block[p]);
   }
   return STATUS_OK;
 }

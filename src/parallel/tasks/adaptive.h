@@ -4,20 +4,9 @@
  * so it is the same on any number of ranks and after any interruption. */
 #pragma once
 
+#include "core/moments.h"
 #include "parallel/tasks/finished.h"
 #include "study/study.h"
-
-/* Count, mean and sum of squared deviations of the values that are not NaN. */
-typedef struct {
-  int64_t n;
-  double mean, squares;
-} Moments;
-
-/* Returns the moments of the values in a followed by those in b (Chan, Golub, LeVeque, Am. Stat. 37, 1983).
- */
-Moments adaptive_moments_join(Moments a, Moments b);
-/* Returns the standard error of the mean; infinite with fewer than two values. */
-double adaptive_moments_se(Moments moments);
 
 typedef struct {
   int wanted; /* blocks requested so far */
