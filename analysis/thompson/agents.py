@@ -1,6 +1,7 @@
 """Agents by the thousand: posteriors under one prior that share everything except what each has learned."""
 from __future__ import annotations
 
+import collections
 import json
 import os
 from collections.abc import Sequence
@@ -28,8 +29,9 @@ class Agents(Belief):
     Notes
     -----
     An agent stores only what it has learned: d (d + 3) / 2 + 1 doubles with Gaussian rewards, its observations with clicks or counts. `ids` are the
-    numbers or the names of m agents, in any order; an agent that is listed twice is served twice, in order. Each has its own random numbers: what it does depends
-    neither on the other agents nor on whether they are called together, and agent 0 is the `Posterior` of the same seed. Threads take turns.
+    numbers or the names of m agents, in any order; an agent that is listed twice is served twice, in order. Each has its own random numbers: what it
+    does depends neither on the other agents nor on whether they are called together, and agent 0 is the `Posterior` of the same seed. Threads take
+    turns.
     """
 
     __slots__ = ("_numbers",)
@@ -39,7 +41,7 @@ class Agents(Belief):
                  rule: str = "thompson", seed: int | None = None, **options) -> None:
         n, names = self._names(n)
         self._make(lambda prior, *rest: library.agents_new(prior, n, *rest), prior, sampler, likelihood, noise, rule, seed, options)
-        self._name(names)
+        self._name(0, names)
 
     def _hold(self, handle):
         super()._hold(handle)
@@ -55,16 +57,20 @@ class Agents(Belief):
         for name in names:
             if not isinstance(name, str):
                 raise TypeError(f"{name!r} is no name of an agent: a str is needed")
-        if len(set(names)) < len(names):
-            raise ValueError(f"{max(names, key=names.count)!r} names two agents")
+        (most, count), = collections.Counter(names).most_common(1) or [("", 0)]
+        if count > 1:
+            raise ValueError(f"{most!r} names two agents")
         return len(names), names
 
-    def _name(self, names):
-        """Name the last agents."""
-        if names:
-            first = len(self) - len(names)
-            self._numbers.update((name, first + number) for number, name in enumerate(names))
-            library.agents_set_note(self._handle, json.dumps(list(self._numbers)).encode())
+    def _name(self, first, names):
+        """Name the agents from number `first` on."""
+        self._numbers.update((name, first + number) for number, name in enumerate(names))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """As for `Posterior`; names are in the file too."""
+        with self._lock:
+            library.agents_set_note(self._handle, json.dumps(self.names).encode() if self._numbers else None)
+            super().save(path)
 
     @property
     def names(self) -> list[str]:
@@ -102,7 +108,7 @@ class Agents(Belief):
             if known:
                 raise ValueError(f"there is already an agent {known[0]!r}")
             library.agents_add(self._handle, n)
-            self._name(names)
+            self._name(first, names)
         return first
 
     def observe(self, ids: ArrayLike, x: ArrayLike, y: ArrayLike) -> None:

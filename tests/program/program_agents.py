@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What a service asks of agents besides choices: what they believe of each arm, how surprised they are, slates, arms that come and go, names."""
 
+import copy
 import os
+import pickle
 import tempfile
 import unittest
 
@@ -155,8 +157,8 @@ class TopK(unittest.TestCase):
             self.assertLess(((count - expected)[left] ** 2 / expected[left]).sum(), 30)
 
     def test_refused(self):
-        self.assertRaisesRegex((TypeError, ValueError, thompson.Error), "top_k", taught().choose, [0], ARMS, top_k=8)
-        self.assertRaisesRegex((TypeError, ValueError, thompson.Error), "top_k", taught().choose, [0], ARMS, top_k=2, available=np.arange(7) == 1)
+        self.assertRaisesRegex(ValueError, "top_k", taught().choose, [0], ARMS, top_k=8)
+        self.assertRaisesRegex(ValueError, "top_k", taught().choose, [0], ARMS, top_k=2, available=np.arange(7) == 1)
 
 
 class Names(unittest.TestCase):
@@ -170,9 +172,10 @@ class Names(unittest.TestCase):
             path = os.path.join(folder, "agents.nc")
             named.save(path)
             again = thompson.Agents.open(path)
-        self.assertEqual(again.names, names)
+        others = again, copy.copy(named), pickle.loads(pickle.dumps(named))
         want = numbered.draw([9999, 7])
-        for each in (named, again):
+        for each in (named, *others):
+            self.assertEqual(each.names, names)
             np.testing.assert_array_equal(each.draw(["user é9999", "user é7"]), want)
 
     def test_added(self):
