@@ -48,6 +48,7 @@ def choose(event):
 
 
 def learn(choice, reward):
+    meet(choice["user"])
     agents.observe([choice["user"]], [choice["arms"][choice["arm"]]], [reward])
 
 
@@ -94,34 +95,43 @@ def start():
     return thompson.Agents(FOLDER / "prior.nc", [], likelihood="logistic", memory="filtered", floor=0.01), 0
 
 
-def lines():
-    """The log, line by line, with the position of each; a last line without an end was cut off, and its sender got no answer."""
-    log.seek(0)
-    at = 0
-    for line in log:
-        if line.endswith(b"\n"):
-            yield at, json.loads(line)
-            at += len(line)
-    log.truncate(at)
-    log.seek(0, 2)
+def leave_out(what, error):
+    print(f"left out {str(what)[:200]} of the log: {error!r}", file=sys.stderr)
 
 
 def events():
-    """All choices of the log that are closed, with their rewards."""
-    chosen = {}
-    for at, line in lines():
-        if "arms" in line:
-            chosen[line["choice"]] = line
-        else:
-            yield at, chosen.pop(line["choice"]), line["reward"]
+    """All choices of the log that are closed: where their rewards stand in it, they, and the rewards. What cannot be read is left out."""
+    chosen, at = {}, 0
+    log.seek(0)
+    for line in log:
+        try:
+            event = json.loads(line)
+            if "arms" in event:
+                chosen[event["choice"]] = event
+            else:
+                yield at, chosen.pop(event["choice"]), event["reward"]
+        except (ValueError, TypeError, LookupError) as error:
+            leave_out(line, error)
+        at += len(line)
     waiting.update(chosen)
 
 
+def end_last_line():
+    """Ends a line that was cut off, whose sender got no answer: it is left out, and what follows can be read."""
+    if log.seek(0, 2) > 0:
+        log.seek(-1, 2)
+        if log.read() != b"\n":
+            log.write(b"\n")
+            log.flush()
+
+
 def export(path):
-    """What `study: replay` reads; all choices must have had equally many arms."""
+    """What `study: replay` reads, also while the service runs."""
     import netCDF4
     closed = [(choice, reward) for _, choice, reward in events()]
     features = [choice["arms"] for choice, _ in closed]
+    if len({len(arms) for arms in features}) != 1:
+        sys.exit("a log for `study: replay` needs closed choices, all among equally many arms")
     columns = {"arm": ("i4", [choice["arm"] for choice, _ in closed]), "reward": ("f8", [reward for _, reward in closed]),
                "propensity": ("f8", [choice["propensity"] for choice, _ in closed])}
     with netCDF4.Dataset(path, "w") as file:
@@ -136,25 +146,26 @@ if PORT.endswith(".nc"):
     export(PORT)
     sys.exit()
 
+end_last_line()
 agents, learned = start()
 users = set(agents.names)
 for position, choice, reward in events():
-    meet(choice["user"])
     if position >= learned:
-        learn(choice, reward)
-for choice in waiting.values():
-    meet(choice["user"])
+        try:
+            learn(choice, reward)
+        except (thompson.Error, TypeError, ValueError, LookupError) as error:  # an earlier version accepted it
+            leave_out(choice, error)
+log.seek(0, 2)
 save()
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(PORT)), Service)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 last = time.monotonic()
 while not time.sleep(min(1, TIMEOUT)):
-    close()
-    if time.monotonic() < last + SECONDS:
-        continue
-    last = time.monotonic()
     try:
-        save()
-    except thompson.Error as error:  # a full disk; the next time it may work, and nothing is lost meanwhile
+        close()
+        if time.monotonic() >= last + SECONDS:
+            last = time.monotonic()
+            save()
+    except (thompson.Error, OSError) as error:  # a full disk; the next time it may work, and nothing is lost meanwhile
         print(error, file=sys.stderr)

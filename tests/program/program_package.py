@@ -955,22 +955,25 @@ class Service(unittest.TestCase):
             while log.read_text(encoding="utf-8").count("reward") < 5 and time.monotonic() < until:
                 time.sleep(0.05)
             self.assertIn("unknown or closed", self.refused(f"{address}/observe", json.dumps({"choice": numbers[0], "reward": 1})))
-            process.kill()
-            subprocess.run(self.command(folder, os.path.join(folder, "events.nc")), check=True)
+            before = log.read_bytes() + b'{"choice": '
+            log.write_bytes(before)  # the service is just writing
+            subprocess.run(self.command(folder, os.path.join(folder, "events.nc")), check=True, stderr=subprocess.DEVNULL)
+            self.assertEqual(log.read_bytes(), before)
             study = "name: value\nstudy: replay\nlikelihood: logistic\nruns: 1\nproblem: {family: logged, file: events.nc}\npolicies: [random, ts]\n"
             pathlib.Path(folder, "value.yaml").write_text(study, encoding="utf-8")
-            subprocess.run([program.PROGRAM, "plan", "value.yaml"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([program.PROGRAM, "run", "value.yaml"], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             with netCDF4.Dataset(os.path.join(folder, "events.nc")) as events:
                 self.assertEqual((events["reward"][:].sum(), events["features"].shape), (1, (5, *ARMS.shape)))
                 self.assertTrue(((events["propensity"][:] >= 0.01) & (events["propensity"][:] <= 1)).all())
 
     def test_file_that_does_not_open(self):
-        """The log alone is enough."""
+        """The log alone is enough, also where it has lines that cannot be read and an observation that an earlier version accepted."""
         with tempfile.TemporaryDirectory() as folder:
             prior().save(os.path.join(folder, "prior.nc"))
-            lines = [line for i, y in enumerate((1, 1, 0)) for line in ({"choice": i, "user": "ab"[i % 2], "arms": ARMS.tolist(), "arm": 1, "propensity": 1, "time": time.time()},
+            lines = [line for i, y in enumerate((1, 1, 0, 1e44)) for line in ({"choice": i, "user": "ab"[i % 2], "arms": ARMS.tolist(), "arm": 1, "propensity": 1, "time": time.time()},
                                                                         {"choice": i, "reward": y})]
-            pathlib.Path(folder, "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+            damaged = 'no JSON\n5\n{"choice": 1e9, "reward": 1}\n'
+            pathlib.Path(folder, "events.jsonl").write_text(damaged + "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
             saved = pathlib.Path(folder, f"agents-{1:015d}.nc")
             saved.write_bytes(b"damaged")
             self.start(folder)
