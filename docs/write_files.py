@@ -254,7 +254,7 @@ def page(folder):
              "was learned under that prior, so that `thompson.Prior.open` and `--prior` take it too. A file is written under another name in the same folder "
              "(`.NAME.PROCESS.NUMBER.tmp`), synced and renamed, so that a crash at any point leaves either the old file or the new one under its name. One without its checksum, or "
              "of a later format, is refused. Files written by one version can be read by all later ones; `tests/golden` has a file of each format.\n",
-             "With Gaussian rewards agents have `evidence`, d (d + 3) / 2 + 1 numbers each; posteriors, and agents with clicks or counts, have their observations. With the option `memory` what is forgotten is in `evidence` too: so many numbers for each component of the prior, the last of them the logarithm of a factor, and then the observations that are kept.\n",
+             "With Gaussian rewards agents have `evidence`, d (d + 3) / 2 + 1 numbers each; posteriors, and agents with clicks or counts, have their observations. With the option `memory` what is forgotten is in `evidence` too: so many numbers for each component of the prior, the last of them the logarithm of a factor, and then the observations that are kept. The Python package keeps the names of agents in `note`, as a list in JSON.\n",
              saved_part(used),
              "## Embeddings\n", "Written by `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
              "With `--option tasks=users`, where users are the tasks, some are held out and the ratings of the others are logs:\n",
@@ -268,7 +268,7 @@ def page(folder):
 
 def saved_part(used):
     """What is saved in addition to the prior, from the samples of the tests, the newest last."""
-    described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_{name}.nc" for name in ("1_agents", "1_agents_clicks", "1_posterior", "2_aged")))
+    described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_{name}.nc" for name in ("1_agents", "1_agents_clicks", "1_posterior", "1_names", "2_aged")))
     described.attributes -= {"prior", "seconds_fit"}
     own = [name for name in described.variables if name not in ("weight", "mean", "covariance")]
     return described.table(own) + "\n\n" + described.attribute_table(used) + "\n"

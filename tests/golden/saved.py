@@ -29,6 +29,10 @@ for name, likelihood, y in (("posterior", "gaussian", [1.5, 0.5, -2, 0.25]), ("c
     name = "agents" if name == "posterior" else "agents_clicks"
     many.save(FOLDER / f"saved_1_{name}.nc")
     np.savetxt(FOLDER / f"saved_1_{name}.txt", many.draw(range(3))[:, 0])
+named = thompson.Agents(prior, ["ann", "bo\u00eb"], seed=12)
+named.observe(["ann", "bo\u00eb"], x[:2], [1.5, 0.5])
+named.save(FOLDER / "saved_1_names.nc")
+np.savetxt(FOLDER / "saved_1_names.txt", named.draw(["bo\u00eb", "ann"])[:, 0])
 aged = thompson.Posterior(prior, seed=11, discount=0.5)
 aged.observe(x[:2], [1.5, 0.5])
 aged.age(1)

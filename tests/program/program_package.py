@@ -620,6 +620,9 @@ class Saved(unittest.TestCase):
             many = thompson.Agents.open(golden / f"{name}.nc")
             self.assertEqual((len(many), many.seed), (3, 12))
             np.testing.assert_allclose(many.draw(range(3))[:, 0], np.loadtxt(golden / f"{name}.txt"), rtol=precise)
+        named = thompson.Agents.open(golden / "saved_1_names.nc")
+        self.assertEqual(named.names, ["ann", "bo\u00eb"])
+        np.testing.assert_allclose(named.draw(named.names[::-1])[:, 0], np.loadtxt(golden / "saved_1_names.txt"), rtol=1e-6)
 
     def test_killed(self):
         """kill -9 at any moment of a loop of observe, choose and save: the file opens, has the state of the last completed save, or of the one under way,
