@@ -11,7 +11,7 @@
  *     t to t - 1    mu = (1 - a) D + a x,                v = (1 - a) ((1 - j) sigma_{t-1}^2 + j sigma_t^2)
  *   its weight      psi(x') / psi(x) N(x'; mu, v I) / N(x'; mu + v g, v I)
  *   resampling      systematic, below N / 2
- *   at the end      a draw from N(D, C) given y
+ *   at the end      a draw from N(D, C) given y (cloud_end.c)
  *
  * Given x, x' has the covariance (1 - a) sigma_{t-1}^2 I + (1 - a)^2 C. In place of J the steps have j = u' J
  * u / |u|^2 for one random direction u of the stage, whose mean is that of the eigenvalues of J: one more
@@ -22,53 +22,25 @@
  * and a narrow noise.
  *
  * Particle k uses the stream of draw k, and draw m at the end what follows in that of draw m. */
-#include "sampler/diffusion/cloud.h"
+#include "sampler/diffusion/cloud_internal.h"
 
-#include "core/chunk.h"
 #include "core/linalg/linalg_factor.h"
-#include "core/linalg/linalg_lanes.h"
 #include "core/particles.h"
 
 #include <string.h>
-
-typedef struct {
-  const CloudTarget *target;
-  int d, rank, particles; /* r, N */
-  double *a; /* [r + 1, d]: A; u */
-  double *x, *mean, *pull; /* [d, N]: x, D, g */
-  double *log_twist, *log_weight, *weight; /* [N] */
-  double *slope; /* [N]: j */
-  double *spare; /* [d, N] */
-  int *ancestor; /* [max(N, M)] */
-  double log_evidence, variance; /* log of the product of mean weights; of its error */
-  /* n <= CHUNK_LANES particles, lane last. */
-  double *state, *denoised, *product; /* [d, n]: of the chain; D; scratch */
-  double *along, *products; /* [r + 1, d, n]: C A' and C u; scratch */
-  double *square, *rest, *solved; /* [r, r, n], [r, n], [r, n]: T; e; T^-1 e */
-  double *noise; /* [d, n] */
-  double *covariance, *axes, *spread; /* [d, d, n], [d, d, n], [d, n]: at the end, C = Q diag(l) Q' */
-  int *jitters; /* [n] */
-  int64_t *fallbacks;
-} Cloud;
-
-/* Returns sigma_t^2 of x = x_0 + sigma_t e, where the state of the chain is sqrt(alpha_bar_t) x. */
-static double cloud_noise(const Chain *chain, int t) {
-  const double alpha_bar = chain->schedule.alpha_bar[t];
-  return (1 - alpha_bar) / alpha_bar;
-}
 
 static Status cloud_create(Arena *memory, const CloudTarget *target, int draws, Cloud *out) {
   const size_t d = (size_t)target->chain->d, r = (size_t)target->seen->rank, n = (size_t)target->particles,
                most = draws > target->particles ? (size_t)draws : n;
   *out = (Cloud){
       .target = target, .d = target->chain->d, .rank = target->seen->rank, .particles = target->particles};
+  out->directions = cloud_end_directions(out) > out->rank ? cloud_end_directions(out) : out->rank + 1;
   ALLOCATE(memory, out->a, (r + 1) * d);
   ALLOCATE_ARRAYS(memory, d * n, &out->x, &out->mean, &out->pull, &out->spare);
   ALLOCATE_ARRAYS(memory, n, &out->log_twist, &out->log_weight, &out->weight, &out->slope);
   ALLOCATE(memory, out->ancestor, most);
-  ALLOCATE_ARRAYS(memory, d * CHUNK_LANES, &out->state, &out->denoised, &out->product, &out->noise,
-                  &out->spread);
-  ALLOCATE_ARRAYS(memory, (r + 1) * d * CHUNK_LANES, &out->along, &out->products);
+  ALLOCATE_ARRAYS(memory, d * CHUNK_LANES, &out->state, &out->denoised, &out->product, &out->noise);
+  ALLOCATE_ARRAYS(memory, (size_t)out->directions * d * CHUNK_LANES, &out->along, &out->products);
   ALLOCATE(memory, out->square, r * r * CHUNK_LANES);
   ALLOCATE_ARRAYS(memory, r * CHUNK_LANES, &out->rest, &out->solved);
   ALLOCATE(memory, out->jitters, CHUNK_LANES);
@@ -78,8 +50,7 @@ static Status cloud_create(Arena *memory, const CloudTarget *target, int draws, 
   return STATUS_OK;
 }
 
-/* Sets the chain's state of the particles chosen[n] (NULL: n of them from `first` on). */
-static void cloud_set_state(Cloud *self, int t, int n, const int *chosen, int first) {
+void cloud_set_state(Cloud *self, int t, int n, const int *chosen, int first) {
   const double root = sqrt(self->target->chain->schedule.alpha_bar[t]);
   Chunk all = {.lanes = n, .rng = {.draws = UINT32_MAX}};
   if (chosen)
@@ -90,17 +61,14 @@ static void cloud_set_state(Cloud *self, int t, int n, const int *chosen, int fi
   denoiser_chain_guard(&all, self->d, self->state, self->fallbacks);
 }
 
-/* Computes D and, by one product with the Jacobian of the predicted noise for each direction, along = C A'
- * and C u: C = sigma^2 (I - sqrt(1 - alpha_bar) d eps / d s). */
-static void cloud_denoise(Cloud *self, int t, int n) {
+void cloud_denoise(Cloud *self, int t, int n, int count, const double *directions) {
   const Chain *chain = self->target->chain;
   const double variance = cloud_noise(chain, t), gain = sqrt(1 - chain->schedule.alpha_bar[t]);
-  const int directions = self->rank + 1;
-  const size_t entries = (size_t)self->d * (size_t)n, all = (size_t)directions * entries;
-  for (int k = 0; k < directions; k++)
-    lanes_repeat(self->d, n, self->a + k * self->d, self->along + (size_t)k * entries);
+  const size_t entries = (size_t)self->d * (size_t)n, all = (size_t)count * entries;
+  for (int k = 0; k < count; k++)
+    lanes_repeat(self->d, n, directions + k * self->d, self->along + (size_t)k * entries);
   if (chain->noise_products) {
-    const ChainProducts products = {.count = directions, .v = self->along, .out = self->products};
+    const ChainProducts products = {.count = count, .v = self->along, .out = self->products};
     chain->noise_products(chain, t, n, self->state, self->denoised, &products);
   } else {
     chain->noise(chain, t, n, self->state, self->denoised);
@@ -111,26 +79,24 @@ static void cloud_denoise(Cloud *self, int t, int n) {
   denoiser_chain_denoise_mean(chain, t, n, self->state, self->denoised);
 }
 
-/* Computes out[n] = a' x, for a[d] and x[d, n]. */
-static void cloud_project(int d, int n, const double *a, const double *x, double *out) {
+void cloud_project(int d, int n, const double *a, const double *x, double *out) {
   for (int j = 0; j < n; j++) out[j] = 0;
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) out[j] += a[i] * x[i * n + j];
 }
 
-/* Computes the Cholesky factor of T = I + A C A', symmetrised because the Jacobian of a network need not be;
- * e = y - A x; and T^-1 e. */
-static void cloud_solve(Cloud *self, int n, const double *x) {
-  const int d = self->d, r = self->rank;
-  const size_t entries = (size_t)d * (size_t)n;
+void cloud_miss(Cloud *self, int n, const double *x) {
+  for (int k = 0; k < self->rank; k++) {
+    double *rest = self->rest + k * n;
+    cloud_project(self->d, n, self->a + k * self->d, x, rest);
+    for (int p = 0; p < n; p++) rest[p] = self->target->seen->reward[k] - rest[p];
+  }
+}
+
+void cloud_solve(Cloud *self, int n) {
+  const int r = self->rank;
   if (r == 0) return;
   memset(self->jitters, 0, (size_t)n * sizeof *self->jitters);
-  for (int k = 0; k < r; k++) {
-    for (int j = 0; j < r; j++)
-      cloud_project(d, n, self->a + j * d, self->along + (size_t)k * entries, self->square + (k * r + j) * n);
-    cloud_project(d, n, self->a + k * d, x, self->rest + k * n);
-    for (int p = 0; p < n; p++) self->rest[k * n + p] = self->target->seen->reward[k] - self->rest[k * n + p];
-  }
   for (int k = 0; k < r; k++)
     for (int j = 0; j <= k; j++)
       for (int p = 0; p < n; p++) {
@@ -161,9 +127,13 @@ static void cloud_twist(Cloud *self, int t, const Chunk *chunk) {
   const size_t entries = (size_t)d * (size_t)n;
   double *log_twist = self->log_twist + chunk->first, *pull = self->product;
   cloud_set_state(self, t, n, NULL, chunk->first);
-  cloud_denoise(self, t, n);
+  cloud_denoise(self, t, n, r + 1, self->a);
   cloud_find_slope(self, t, chunk);
-  cloud_solve(self, n, self->denoised);
+  for (int k = 0; k < r; k++)
+    for (int j = 0; j < r; j++)
+      cloud_project(d, n, self->a + j * d, self->along + (size_t)k * entries, self->square + (k * r + j) * n);
+  cloud_miss(self, n, self->denoised);
+  cloud_solve(self, n);
   memset(pull, 0, entries * sizeof *pull);
   for (int p = 0; p < n; p++) log_twist[p] = 0;
   for (int k = 0; k < r; k++) {
@@ -291,56 +261,14 @@ static double cloud_pick(Cloud *self, Rng *choices, int draws, int *order, int *
   return (double)distinct / draws;
 }
 
-/* Draws z[d, n] from N(D, C) given y at the chosen particles: x ~ N(D, C) and y' = A x + noise, then x + C A'
- * T^-1 (y - y'). */
-static void cloud_end(Cloud *self, const int *chosen, Chunk *chunk, double *z) {
-  const Chain *chain = self->target->chain;
-  const int d = self->d, r = self->rank, n = chunk->lanes;
-  const double variance = cloud_noise(chain, 1), gain = sqrt(1 - chain->schedule.alpha_bar[1]);
-  const size_t entries = (size_t)d * (size_t)n;
-  double *x = self->denoised, *normal = self->noise, *scaled = self->state;
-  cloud_set_state(self, 1, n, chosen, 0);
-  denoiser_chain_noise_jacobian(chain, 1, n, self->state, x, self->covariance, normal);
-  denoiser_chain_denoise_mean(chain, 1, n, self->state, x);
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++)
-      for (int p = 0; p < n; p++) {
-        double *low = &self->covariance[(i * d + j) * n + p], *high = &self->covariance[(j * d + i) * n + p];
-        *low = *high = variance * ((i == j ? 1 : 0) - gain * 0.5 * (*low + *high));
-      }
-  linalg_factor_eigen(d, n, self->covariance, self->axes, self->spread);
-  for (size_t i = 0; i < entries; i++) self->spread[i] = sqrt(fmax(self->spread[i], 0));
-  for (int k = 0; k < r; k++) { /* C A' */
-    double *along = self->along + (size_t)k * entries;
-    lanes_repeat(d, n, self->a + k * d, along);
-    linalg_lanes_multiply_transposed(d, n, self->axes, along, scaled);
-    for (size_t i = 0; i < entries; i++) scaled[i] *= self->spread[i] * self->spread[i];
-    linalg_lanes_multiply(d, n, self->axes, scaled, along);
-  }
-  rng_lanes_normal(&chunk->rng, d, normal);
-  for (size_t i = 0; i < entries; i++) scaled[i] = self->spread[i] * normal[i];
-  linalg_lanes_multiply(d, n, self->axes, scaled, self->product);
-  lanes_add(entries, 1, self->product, x);
-  cloud_solve(self, n, x);
-  rng_lanes_normal(&chunk->rng, r, self->solved);
-  for (int i = 0; i < r * n; i++) self->solved[i] = self->rest[i] - self->solved[i];
-  linalg_factor_solve(r, n, self->square, self->solved);
-  for (int k = 0; k < r; k++)
-    for (int i = 0; i < d; i++)
-      for (int p = 0; p < n; p++)
-        x[i * n + p] += self->along[(size_t)k * entries + (size_t)(i * n + p)] * self->solved[k * n + p];
-  chunk_store(chunk, d, x, z);
-}
-
 Status cloud_draw(const CloudTarget *target, RngLanes rng, double *z, DrawNotes *notes, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   const int draws = (int)rng.lanes, n = target->particles;
-  const size_t d = (size_t)target->chain->d;
   Cloud cloud;
+  CloudEnd end;
   int *order, *chosen; /* [M] */
   TRY(cloud_create(&memory, target, draws, &cloud));
   ALLOCATE_ARRAYS(&memory, draws, &order, &chosen);
-  ALLOCATE_ARRAYS(&memory, d * d * CHUNK_LANES, &cloud.covariance, &cloud.axes);
   cloud.fallbacks = fallbacks;
   RngLanes particles = rng;
   particles.first_lane = rng.first_lane / rng.draws * (uint32_t)n;
@@ -351,10 +279,11 @@ Status cloud_draw(const CloudTarget *target, RngLanes rng, double *z, DrawNotes 
   notes->distinct = cloud_pick(&cloud, &choices, draws, order, chosen);
   notes->log_evidence = cloud.log_evidence - 0.5 * target->seen->residual;
   notes->log_evidence_error = sqrt(cloud.variance);
-  const double stages = target->chain->schedule.stages;
-  notes->calls = stages * n / draws * (2 + cloud.rank) + 1 + target->chain->d;
+  TRY(cloud_end_create(&memory, &cloud, &choices, &end));
+  notes->calls = (double)target->chain->schedule.stages * n / draws * (2 + cloud.rank) + 1 +
+                 cloud_end_directions(&cloud);
   rng.position = particles.position;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng))
-    cloud_end(&cloud, chosen + chunk.first, &chunk, z);
+    cloud_end_draw(&end, chosen + chunk.first, &chunk, z);
   return STATUS_OK;
 }

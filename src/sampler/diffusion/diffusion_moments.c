@@ -53,6 +53,34 @@ Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_los
   return STATUS_OK;
 }
 
+Status diffusion_moments_spread(const Prior *prior, double *mean, double *variance) {
+  SCRATCH_ARENA(scratch);
+  const Chain *chain = prior->chain;
+  const int d = prior->d;
+  RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
+  double *theta;
+  if (prior->isotropic) {
+    denoiser_isotropic_moments(prior->isotropic, mean, variance);
+    return STATUS_OK;
+  }
+  if (prior->mixture) {
+    mixture_spread(prior->mixture, mean, variance);
+    for (int i = 0; i < d; i++) variance[i] *= variance[i];
+  } else {
+    ALLOCATE(&scratch, theta, d * PRIOR_SAMPLES);
+    prior->ops->sample(prior, &rng, theta);
+    for (int i = 0; i < d; i++) {
+      const double *row = theta + (size_t)i * PRIOR_SAMPLES;
+      linalg_moments(1, PRIOR_SAMPLES, row, &mean[i], &variance[i]);
+    }
+  }
+  for (int i = 0; i < d; i++) {
+    mean[i] = (mean[i] - chain->shift[i]) / chain->scale[i];
+    variance[i] /= chain->scale[i] * chain->scale[i];
+  }
+  return STATUS_OK;
+}
+
 /* ---- at a stage */
 
 SIMD_CLONES

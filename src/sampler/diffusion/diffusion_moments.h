@@ -26,6 +26,9 @@ typedef struct {
  * set and the chain has no loss. */
 Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out);
 
+/* Computes mean[d] and variance[d] of the prior's coordinates, in those of its chain, without matrices. */
+Status diffusion_moments_spread(const Prior *prior, double *mean, double *variance);
+
 /* s0_hat, Q and r in n lanes, lane last. */
 typedef struct {
   double *mean, *basis, *deviation; /* [d, n], [d, d, n], [d, n] */

@@ -46,7 +46,8 @@ typedef struct {
   enum { CLOUD_AUTO, CLOUD_ALWAYS, CLOUD_NEVER } cloud;
   int cloud_particles; /* 0: auto */
   bool fine; /* the noise falls slowly enough for a cloud */
-  double *prior_variance; /* [d]: of the chain's coordinates */
+  bool only_clouds; /* for which nothing below `variance` is needed */
+  double *mean, *variance; /* [d]: of the prior, in the chain's coordinates */
   JointChain chain;
   double *z; /* [d, n] */
   double *log_weight, *log_ratio; /* [n] */
@@ -152,7 +153,7 @@ static Status twisted_draw_cloud(Sampler *sampler, const History *history, int r
                                  size_t stride, double *theta, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   const Twisted *self = sampler->state;
-  const Chain *chain = self->chain.chain;
+  const Chain *chain = sampler->setup.prior->chain;
   const HistoryView view = history_view_in(history_view(history, 1, run, 1), chain->shift, chain->scale);
   Subspace seen;
   double *z; /* [d, M] */
@@ -160,8 +161,8 @@ static Status twisted_draw_cloud(Sampler *sampler, const History *history, int r
   ALLOCATE(&scratch, z, (size_t)chain->d * rng.lanes);
   const CloudTarget target = {.chain = chain,
                               .seen = &seen,
-                              .mean = self->chain.moments.mean,
-                              .variance = self->prior_variance,
+                              .mean = self->mean,
+                              .variance = self->variance,
                               .particles = twisted_cloud_particles(self->cloud_particles, (int)rng.lanes)};
   TRY(cloud_draw(&target, rng, z, &sampler->notes[run], &fallbacks[run]));
   lanes_copy(chain->d, (int)rng.lanes, z, (int)rng.lanes, theta, (int)stride);
@@ -192,12 +193,13 @@ static bool twisted_is_fine(const Schedule *schedule) {
   return fine && schedule->stages > 1;
 }
 
-/* Returns whether one cloud yields the draws. */
-static bool twisted_has_cloud(const Sampler *sampler, const Likelihood *likelihood, int draws) {
+/* Returns whether one cloud yields so many draws. */
+static bool twisted_has_cloud(const Sampler *sampler, int draws) {
   const Twisted *self = sampler->state;
   if (self->cloud != CLOUD_AUTO) return self->cloud == CLOUD_ALWAYS;
-  return sampler->setup.for_themselves && draws >= CLOUD_FROM && history_subspace_exists(likelihood) &&
-         !self->chain.moments.from_loss && self->fine;
+  return sampler->setup.for_themselves && draws >= CLOUD_FROM && self->fine &&
+         history_subspace_exists(sampler->setup.likelihood) &&
+         !config_is(sampler->setup.options, "covariance", "loss");
 }
 
 /* Does the same for isotropic mixtures, in the few coordinates that matter (sampler/observed.h). */
@@ -241,7 +243,7 @@ static void twisted_sample(Sampler *sampler, const History *history, RngLanes rn
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
   for (int run = 0; run < history->runs; run++) sampler->notes[run] = DRAW_NOTES_NONE;
-  if (twisted_has_cloud(sampler, history->likelihood, draws)) {
+  if (self->only_clouds || twisted_has_cloud(sampler, draws)) {
     twisted_sample_clouds(sampler, history, rng, draws, theta, fallbacks);
     denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
     return;
@@ -258,37 +260,39 @@ static int64_t twisted_particles(const Config *options) {
   return config_has(options, "particles") ? config_int(options, "particles") : 1;
 }
 
+/* Reads the options of clouds, and finds what they need of the prior. */
+static Status twisted_create_clouds(Sampler *sampler, const SamplerSetup *setup) {
+  Twisted *self = sampler->state;
+  const Config *options = setup->options;
+  self->cloud = CLOUD_NEVER;
+  if (!config_has(options, "cloud") || config_is(options, "cloud", "false")) return STATUS_OK;
+  self->cloud = config_is(options, "cloud", "true") ? CLOUD_ALWAYS : CLOUD_AUTO;
+  if (!config_is(options, "cloud_particles", "auto"))
+    self->cloud_particles = (int)config_int(options, "cloud_particles");
+  self->fine = twisted_is_fine(&setup->prior->chain->schedule);
+  self->only_clouds = twisted_has_cloud(sampler, setup->draws);
+  ALLOCATE_ARRAYS(sampler->memory, sampler->d, &self->mean, &self->variance);
+  return diffusion_moments_spread(setup->prior, self->mean, self->variance);
+}
+
 static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const int64_t particles = twisted_particles(setup->options);
-  TRY(particles_check_size(sampler->ops->name, particles, (int64_t)setup->runs * setup->draws, "draws"));
   const int groups = twisted_groups_per_chunk((int)particles), lanes = groups * (int)particles;
   Twisted *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
+  TRY(twisted_create_clouds(sampler, setup));
+  if (self->only_clouds) return STATUS_OK;
+  TRY(particles_check_size(sampler->ops->name, particles, (int64_t)setup->runs * setup->draws, "draws"));
   self->particles = (int)particles;
   ALLOCATE(memory, self->z, (size_t)sampler->d * (size_t)lanes);
   ALLOCATE_ARRAYS(memory, lanes, &self->log_weight, &self->log_ratio);
   ALLOCATE(memory, self->ancestor, lanes);
   ALLOCATE(memory, self->share, particles);
   ALLOCATE(memory, self->uniform, groups);
-  TRY(joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,
-                         &self->chain));
-  self->cloud = CLOUD_NEVER;
-  if (!config_has(setup->options, "cloud")) return STATUS_OK; /* joint */
-  if (config_is(setup->options, "cloud", "auto")) self->cloud = CLOUD_AUTO;
-  if (config_is(setup->options, "cloud", "true")) self->cloud = CLOUD_ALWAYS;
-  if (!config_is(setup->options, "cloud_particles", "auto"))
-    self->cloud_particles = (int)config_int(setup->options, "cloud_particles");
-  self->fine = twisted_is_fine(&setup->prior->chain->schedule);
-  const DenoisedMoments *moments = &self->chain.moments;
-  ALLOCATE(memory, self->prior_variance, sampler->d);
-  for (int i = 0; i < sampler->d; i++)
-    for (int k = 0; k < sampler->d; k++) {
-      const double along = moments->basis[i * sampler->d + k] * moments->deviation[k];
-      self->prior_variance[i] += along * along;
-    }
-  return STATUS_OK;
+  return joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,
+                            &self->chain);
 }
 
 static Status twisted_check(const Config *options, const Likelihood *likelihood) {

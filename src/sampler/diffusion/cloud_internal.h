@@ -1,0 +1,67 @@
+/* Internal to twisted particles as one cloud: the particles on their way (cloud.c) and at the end
+ * (cloud_end.c). The letters are those of cloud.c. */
+#pragma once
+
+#include "core/chunk.h"
+#include "sampler/diffusion/cloud.h"
+
+#include <math.h>
+
+typedef struct {
+  const CloudTarget *target;
+  int d, rank, particles; /* r, N */
+  int directions; /* most in which products are made at a time */
+  double *a; /* [r + 1, d]: A; u */
+  double *x, *mean, *pull; /* [d, N]: x, D, g */
+  double *log_twist, *log_weight, *weight; /* [N] */
+  double *slope; /* [N]: j */
+  double *spare; /* [d, N] */
+  int *ancestor; /* [max(N, M)] */
+  double log_evidence, variance; /* log of the product of mean weights; of its error */
+  /* n <= CHUNK_LANES particles, lane last. */
+  double *state, *denoised, *product; /* [d, n]: of the chain; D; scratch */
+  double *along, *products; /* [directions, d, n]: C times each direction; scratch */
+  double *square, *rest, *solved; /* [r, r, n], [r, n], [r, n]: T; e; T^-1 e */
+  double *noise; /* [d, n] */
+  int *jitters; /* [n] */
+  int64_t *fallbacks;
+} Cloud;
+
+/* Returns sigma_t^2 of x = x_0 + sigma_t e, where the state of the chain is sqrt(alpha_bar_t) x. */
+static inline double cloud_noise(const Chain *chain, int t) {
+  const double alpha_bar = chain->schedule.alpha_bar[t];
+  return (1 - alpha_bar) / alpha_bar;
+}
+
+/* Sets the chain's state of the particles chosen[n] (NULL: n of them from `first` on). */
+void cloud_set_state(Cloud *self, int t, int n, const int *chosen, int first);
+/* Computes D and, by one product with the Jacobian of the predicted noise each, along = C times each of
+ * directions[count, d]: C = sigma^2 (I - sqrt(1 - alpha_bar) d eps / d s). */
+void cloud_denoise(Cloud *self, int t, int n, int count, const double *directions);
+/* Computes out[n] = a' x, for a[d] and x[d, n]. */
+void cloud_project(int d, int n, const double *a, const double *x, double *out);
+/* Computes rest = y - A x. */
+void cloud_miss(Cloud *self, int n, const double *x);
+/* Replaces square = A C A', which is symmetrised because the Jacobian of a network need not be symmetric, by
+ * the Cholesky factor of T, and computes solved = T^-1 rest. */
+void cloud_solve(Cloud *self, int n);
+
+/* ---- the end */
+
+typedef struct {
+  Cloud *cloud;
+  int count; /* q */
+  double *basis; /* [q, d]: B, rows of length 1, first those in the span of A */
+  /* n <= CHUNK_LANES draws, lane last. */
+  double *gram, *factor; /* [q, q, n]: B C B' and its Cholesky factor L */
+  double *seen; /* [r, r, n]: A L, whose other columns are 0 */
+  double *z, *coefficient, *along; /* [q, n]; [q, n]: of B; of C B' */
+  double *level; /* [n]: root of the variance in all other directions */
+} CloudEnd;
+
+/* Returns q. */
+int cloud_end_directions(const Cloud *cloud);
+/* Creates it, for at most CHUNK_LANES draws at a time. */
+Status cloud_end_create(Arena *memory, Cloud *cloud, Rng *choices, CloudEnd *out);
+/* Makes the draws of a chunk, columns of z[d, M], from the chosen particles at stage 1. */
+void cloud_end_draw(CloudEnd *self, const int *chosen, Chunk *chunk, double *z);
