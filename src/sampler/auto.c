@@ -35,6 +35,7 @@ static Status auto_create(Sampler *self, const SamplerSetup *setup) {
   ALLOCATE(self->memory, chosen, 1);
   TRY(config_options(self->memory, "defaults", sampler_keys(method), 1, unguarded, &options));
   own.options = options;
+  own.for_themselves = false;
   TRY(sampler_create(self->memory, method, &own, chosen));
   chosen->notes = self->notes;
   self->state = chosen;

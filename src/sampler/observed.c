@@ -2,46 +2,58 @@
 
 #include "core/chunk.h"
 #include "model/history/history_subspace.h"
+#include "sampler/oracle_counter.h"
 
+#include <cblas.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Vectors that are this much shorter than the longest one lie in the span of the others. */
 static const double LEAST_LENGTH = 1e-9;
+/* Bytes of one matrix for each draw of a chunk, above which a sampler that makes several of them is refused.
+ */
+static const double MOST_BYTES = 1e9;
 
-bool observed_fits(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood,
-                   const Config *options) {
-  if (!prior->isotropic || !method->diagonal || !history_subspace_exists(likelihood)) return false;
-  if (!method->diagonal->check || !options) return true;
-  return method->diagonal->check(options) == STATUS_OK;
+bool observed_fits(const SamplerOps *method, const SamplerSetup *setup) {
+  const Config *options = setup->options;
+  if (!setup->prior->isotropic || !setup->for_themselves || setup->prior->auto_sampler) return false;
+  if (likelihood_has_network(setup->likelihood)) return false;
+  const bool forgets = options && config_has(options, "memory") && !config_is(options, "memory", "full");
+  return method != NULL && (likelihood_is_conjugate(setup->likelihood) || !forgets);
 }
 
-/* The coordinates that remain, x = axis z. */
+/* Returns whether the sampler draws without matrices. */
+static bool observed_has_vectors(const SamplerOps *method, const SamplerSetup *setup) {
+  return likelihood_is_conjugate(setup->likelihood) && method->vectors && method->vectors(setup);
+}
+
+/* The coordinates that remain, and what is known about them. */
 typedef struct {
   int d, m;
-  double *axis; /* [d, d], rows: orthonormal; m of them are used */
-  double *q, *b; /* [m]: the evidence of x */
-  double *centre; /* [d]: mean of the prior of z */
-  Isotropic prior; /* of x */
-  Chain chain; /* of `prior` */
-} ObservedFrame;
+  double *axis; /* [room, d], rows: orthonormal; m of them are used: U */
+  double *centre; /* [d]: mean of the prior */
+  double deviation; /* of what is left out */
+  Prior prior; /* of x */
+  History history;
+  int run; /* whose history it is */
+  bool vectors; /* nothing has matrices */
+} Frame;
 
 /* Subtracts from v[d] what lies in the span of the axes, twice, against rounding; returns the length left. */
-static double observed_reduce(const ObservedFrame *self, double *v) {
-  const size_t d = (size_t)self->d;
-  double square = 0;
-  for (int k = 0; k < 2 * self->m; k++) {
-    const double *axis = self->axis + (size_t)(k % self->m) * d;
-    double along = 0;
-    for (size_t i = 0; i < d; i++) along += axis[i] * v[i];
-    for (size_t i = 0; i < d; i++) v[i] -= along * axis[i];
+static double observed_reduce(const Frame *self, double *v) {
+  const int d = self->d;
+  double *along = self->centre + d; /* [d] */
+  const int passes = self->m > 0 ? 2 : 0;
+  for (int pass = 0; pass < passes; pass++) {
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, self->m, d, 1, self->axis, d, v, 1, 0, along, 1);
+    cblas_dgemv(CblasRowMajor, CblasTrans, self->m, d, -1, self->axis, d, along, 1, 1, v, 1);
   }
-  for (size_t i = 0; i < d; i++) square += v[i] * v[i];
-  return sqrt(square);
+  return cblas_dnrm2(d, v, 1);
 }
 
 /* Adds an axis in the direction of v[d], unless less than `least` of it is new. v is overwritten. */
-static void observed_add_axis(ObservedFrame *self, double least, double *v) {
+static void observed_add_axis(Frame *self, double least, double *v) {
   const double length = self->m < self->d ? observed_reduce(self, v) : 0;
   if (!(length > least)) return;
   double *axis = self->axis + (size_t)self->m * (size_t)self->d;
@@ -49,28 +61,34 @@ static void observed_add_axis(ObservedFrame *self, double least, double *v) {
   self->m++;
 }
 
+static bool observed_has_one_variance(const Isotropic *prior) {
+  bool same = true;
+  for (int c = 1; c < prior->components; c++) same = same && prior->variance[c] == prior->variance[0];
+  return same;
+}
+
+/* Returns the largest number of coordinates that may remain after so many observations. */
+static int observed_most(const Isotropic *prior, int observations) {
+  const int most = observations + (prior->components > 1 ? prior->components - 1 : 1);
+  return observed_has_one_variance(prior) && most < prior->d ? most : prior->d;
+}
+
 /* Finds the axes: what is seen, then where the means differ, then all others if the variances do. */
-static Status observed_find_axes(ObservedFrame *self, const Isotropic *prior, const Subspace *seen) {
+static Status observed_find_axes(Frame *self, const Isotropic *prior, const Subspace *seen) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)self->d;
   double *v, longest = 0;
-  bool same = true;
   ALLOCATE(&scratch, v, d);
   memcpy(self->axis, seen->direction, (size_t)seen->rank * d * sizeof *v);
   self->m = seen->rank;
   for (int pass = 0; pass < 2; pass++) /* the first finds how long they are */
     for (size_t c = 0; c < (size_t)prior->components; c++) {
-      double square = 0;
-      for (size_t i = 0; i < d; i++) {
-        v[i] = prior->mean[c * d + i] - self->centre[i];
-        square += v[i] * v[i];
-      }
-      if (pass == 0) longest = fmax(longest, sqrt(square));
+      for (size_t i = 0; i < d; i++) v[i] = prior->mean[c * d + i] - self->centre[i];
+      if (pass == 0) longest = fmax(longest, cblas_dnrm2(self->d, v, 1));
       if (pass == 1) observed_add_axis(self, LEAST_LENGTH * longest, v);
-      same = same && prior->variance[c] == prior->variance[0];
     }
   /* All of them are needed if variances differ, and one for samplers if there is one Gaussian, unobserved. */
-  const size_t needed = !same ? d : self->m == 0 ? 1 : 0;
+  const size_t needed = !observed_has_one_variance(prior) ? d : self->m == 0 ? 1 : 0;
   for (size_t i = 0; i < needed; i++) {
     memset(v, 0, d * sizeof *v);
     v[i] = 1;
@@ -79,62 +97,170 @@ static Status observed_find_axes(ObservedFrame *self, const Isotropic *prior, co
   return STATUS_OK;
 }
 
-static Status observed_frame_create(Arena *memory, const Prior *prior, const Subspace *seen,
-                                    ObservedFrame *out) {
+/* ---- the problem in x */
+
+/* Creates the prior of x, with the chain's stages and its one scale. */
+static Status observed_create_prior(Arena *memory, const Isotropic *from, const Chain *chain, Frame *self) {
   SCRATCH_ARENA(scratch);
-  const Isotropic *from = prior->isotropic;
-  const size_t d = (size_t)from->d, count = (size_t)from->components;
-  double *variance;
-  *out = (ObservedFrame){.d = from->d};
-  ALLOCATE(memory, out->axis, d * d);
-  ALLOCATE(memory, out->centre, d);
-  ALLOCATE(&scratch, variance, d);
-  denoiser_isotropic_moments(from, out->centre, variance);
-  TRY(observed_find_axes(out, from, seen));
-  const size_t m = (size_t)out->m;
-  ALLOCATE_ARRAYS(memory, m, &out->q, &out->b);
-  for (size_t k = 0; k < (size_t)seen->rank; k++) {
-    out->q[k] = seen->value[k] * seen->value[k];
-    out->b[k] = seen->value[k] * seen->reward[k];
+  const int d = self->d, m = self->m;
+  Isotropic mixture;
+  double *shift;
+  TRY(denoiser_isotropic_create(&scratch, m, from->components, &mixture));
+  ALLOCATE(&scratch, shift, m);
+  memcpy(mixture.weight, from->weight, sizeof mixture.weight);
+  memcpy(mixture.variance, from->variance, sizeof mixture.variance);
+  for (int c = 0; c < from->components; c++)
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, 1, self->axis, d, from->mean + (ptrdiff_t)c * d, 1, 0,
+                mixture.mean + (ptrdiff_t)c * m, 1);
+  cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, 1, self->axis, d, chain->shift, 1, 0, shift, 1);
+  return prior_isotropic_like(memory, &mixture, chain, shift, !self->vectors, &self->prior);
+}
+
+/* Creates the evidence of x: it is that of the observed directions, and nothing in the others. */
+static Status observed_create_evidence(Arena *memory, const Subspace *seen, const History *history,
+                                       Frame *self) {
+  SCRATCH_ARENA(scratch);
+  const int m = self->m, count = history_observations(history, self->run);
+  double *q, *b, *state, squares = seen->residual;
+  ALLOCATE_ARRAYS(&scratch, m, &q, &b);
+  for (int k = 0; k < seen->rank; k++) {
+    q[k] = seen->value[k] * seen->value[k];
+    b[k] = seen->value[k] * seen->reward[k];
+    squares += seen->reward[k] * seen->reward[k];
   }
-  TRY(denoiser_isotropic_create(memory, out->m, from->components, &out->prior));
-  memcpy(out->prior.weight, from->weight, sizeof out->prior.weight);
-  memcpy(out->prior.variance, from->variance, sizeof out->prior.variance);
-  for (size_t c = 0; c < count; c++)
-    for (size_t k = 0; k < m; k++)
-      for (size_t i = 0; i < d; i++)
-        out->prior.mean[c * m + k] += out->axis[k * d + i] * from->mean[c * d + i];
-  out->chain = denoiser_isotropic_chain_like(prior->chain, &out->prior);
+  if (self->vectors) {
+    const DiagonalEvidence evidence = {
+        .d = m, .observations = count, .q = q, .b = b, .reward_squares = squares};
+    return history_create_diagonal(memory, &evidence, history->likelihood, &self->history);
+  }
+  TRY(history_create(memory, m, 1, history->likelihood, &self->history));
+  TRY(history_reserve(&self->history, 0));
+  ALLOCATE(&scratch, state, history_state(&self->history));
+  double *upper = state, *rest = state + m * (m + 1) / 2;
+  for (int i = 0; i < m; upper += m - i, i++) upper[0] = q[i];
+  memcpy(rest, b, (size_t)m * sizeof *b);
+  rest[m] = squares;
+  history_load(&self->history, 0, count, state);
   return STATUS_OK;
 }
 
-/* Turns x[m, M] into theta[d, M], whose rows are `stride` apart: z = centre + sqrt(v) normals, but with x
+/* Creates the same observations of x: phi' theta = (U phi)' x. */
+static Status observed_create_rows(Arena *memory, const History *history, Frame *self) {
+  SCRATCH_ARENA(scratch);
+  const int d = self->d, m = self->m, count = history_observations(history, self->run);
+  double *phi, *along;
+  ALLOCATE(&scratch, phi, d);
+  ALLOCATE(&scratch, along, m);
+  TRY(history_create(memory, m, 1, history->likelihood, &self->history));
+  TRY(history_reserve(&self->history, count > 0 ? count : 1));
+  for (int l = 0; l < count; l++) {
+    const double y = history_observation(history, self->run, l, 1, phi);
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, 1, self->axis, d, phi, 1, 0, along, 1);
+    history_record(&self->history, NULL, along, &y);
+  }
+  self->history.temper = history->temper;
+  return STATUS_OK;
+}
+
+/* Creates the problem of a run of a history that already includes `temper`. */
+static Status observed_frame_create(Arena *memory, const SamplerSetup *setup, const History *history, int run,
+                                    bool vectors, Frame *out) {
+  SCRATCH_ARENA(scratch);
+  const Prior *prior = setup->prior;
+  const Isotropic *standardised = prior->isotropic;
+  const Chain *chain = prior->chain;
+  const size_t d = (size_t)prior->d;
+  const bool conjugate = likelihood_is_conjugate(history->likelihood);
+  const HistoryView view = history_view(history, 1, run, 1);
+  Isotropic mixture; /* of theta */
+  Subspace seen;
+  double *variance;
+  *out = (Frame){.d = prior->d, .run = run, .vectors = vectors};
+  ALLOCATE(memory, out->centre, 2 * d);
+  ALLOCATE(&scratch, variance, d);
+  TRY(denoiser_isotropic_copy(&scratch, standardised, &mixture));
+  denoiser_isotropic_transform(chain->shift, chain->scale[0], &mixture);
+  denoiser_isotropic_moments(&mixture, out->centre, variance);
+  out->deviation = sqrt(mixture.variance[0]);
+  TRY(history_subspace_find(&scratch, &view, &seen));
+  ALLOCATE(memory, out->axis, (size_t)observed_most(standardised, seen.rank) * d);
+  TRY(observed_find_axes(out, &mixture, &seen));
+  TRY(observed_create_prior(memory, &mixture, chain, out));
+  return conjugate ? observed_create_evidence(memory, &seen, history, out)
+                   : observed_create_rows(memory, history, out);
+}
+
+/* Creates the sampler of x. */
+static Status observed_create_sampler(Arena *memory, const SamplerOps *method, const SamplerSetup *setup,
+                                      const Frame *frame, const Prior *prior, Sampler *out) {
+  SamplerSetup own = *setup;
+  own.prior = prior;
+  own.runs = 1;
+  own.first_run += (uint32_t)frame->run;
+  own.diagonal = frame->vectors;
+  return sampler_create_plain(memory, method, &own, out);
+}
+
+/* Returns the largest number of coordinates that a setup leaves. */
+static int observed_most_of(const SamplerSetup *setup) {
+  const Isotropic *prior = setup->prior->isotropic;
+  return setup->observations > 0 ? observed_most(prior, setup->observations) : prior->d;
+}
+
+/* Returns the bytes of a matrix in m dimensions for each draw of a chunk. */
+static double observed_bytes(double m) { return m * m * CHUNK_LANES * sizeof(double); }
+
+/* Refuses a sampler that makes matrices in `most` dimensions. */
+static Status observed_refuse(const SamplerOps *method, double most, double bytes) {
+  char able[128] = "";
+  size_t used = 0;
+  const SamplerOps *other;
+  for (int i = 0; (other = sampler_method(i)); i++)
+    if (other->vectors && used < sizeof able)
+      used += (size_t)snprintf(able + used, sizeof able - used, "%s%s", used ? ", " : "", other->name);
+  return status_set(
+      STATUS_INPUT,
+      "sampler %s makes matrices of %.0f x %.0f for each of %d draws at a time, %.1f GB for one "
+      "of several; with Gaussian rewards none are made by %s",
+      method->name, most, most, CHUNK_LANES, bytes / 1e9, able);
+}
+
+Status observed_check(const SamplerOps *method, const SamplerSetup *setup) {
+  SCRATCH_ARENA(scratch);
+  const double most = observed_most_of(setup), bytes = observed_bytes(most);
+  double *zeros;
+  History none;
+  Frame frame;
+  Sampler sampler;
+  if (!observed_has_vectors(method, setup) && bytes > MOST_BYTES) return observed_refuse(method, most, bytes);
+  ALLOCATE(&scratch, zeros, setup->prior->d);
+  const DiagonalEvidence nothing = {.d = setup->prior->d, .q = zeros, .b = zeros};
+  TRY(history_create_diagonal(&scratch, &nothing, setup->likelihood, &none));
+  TRY(observed_frame_create(&scratch, setup, &none, 0, observed_has_vectors(method, setup), &frame));
+  return observed_create_sampler(&scratch, method, setup, &frame, &frame.prior, &sampler);
+}
+
+/* ---- draws */
+
+/* Turns x[m, M] into theta[d, M], whose rows are `stride` apart: z = centre + deviation normals, but with x
  * along the axes. */
-static Status observed_return(const ObservedFrame *self, const Chain *chain, RngLanes rng, const double *x,
-                              size_t stride, double *theta) {
+static Status observed_return(const Frame *self, RngLanes rng, const double *x, size_t stride,
+                              double *theta) {
   SCRATCH_ARENA(scratch);
   const int d = self->d, m = self->m, draws = (int)rng.lanes;
-  const double deviation = sqrt(self->prior.variance[0]);
-  double *z, along[CHUNK_LANES];
+  double *z, *along;
   ALLOCATE(&scratch, z, d * CHUNK_LANES);
+  ALLOCATE(&scratch, along, m * CHUNK_LANES);
   rng.key = rng_subkey(rng.key, RNG_UNSEEN);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int n = chunk.lanes;
     if (m < d) rng_lanes_normal(&chunk.rng, d, z);
     for (int i = 0; i < d; i++)
-      for (int p = 0; p < n; p++) z[i * n + p] = self->centre[i] + deviation * z[i * n + p];
-    for (int k = 0; k < m; k++) {
-      const double *axis = self->axis + (size_t)k * (size_t)d;
-      for (int p = 0; p < n; p++) along[p] = x[k * draws + chunk.first + p];
-      for (int i = 0; i < d; i++)
-        for (int p = 0; p < n; p++) along[p] -= axis[i] * z[i * n + p];
-      for (int i = 0; i < d; i++)
-        for (int p = 0; p < n; p++) z[i * n + p] += axis[i] * along[p];
-    }
-    for (int i = 0; i < d; i++)
-      for (int p = 0; p < n; p++)
-        theta[(size_t)i * stride + (size_t)(chunk.first + p)] =
-            chain->shift[i] + chain->scale[i] * z[i * n + p];
+      for (int p = 0; p < n; p++) z[i * n + p] = m < d ? self->centre[i] + self->deviation * z[i * n + p] : 0;
+    lanes_copy(m, n, x + chunk.first, draws, along, n);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, d, -1, self->axis, d, z, n, 1, along, n);
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, d, n, m, 1, self->axis, d, along, n, 1, z, n);
+    lanes_copy(d, n, z, n, theta + chunk.first, (int)stride);
   }
   return STATUS_OK;
 }
@@ -143,23 +269,22 @@ static Status observed_return(const ObservedFrame *self, const Chain *chain, Rng
 static Status observed_draw_run(Sampler *sampler, const History *history, int run, RngLanes rng,
                                 size_t stride, double *theta, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
-  const Prior *prior = sampler->setup.prior;
-  const HistoryView view =
-      history_view_in(history_view(history, 1, run, 1), prior->chain->shift, prior->chain->scale);
-  Subspace seen;
-  ObservedFrame frame;
+  const SamplerSetup *setup = &sampler->setup;
+  const int draws = (int)rng.lanes;
+  Frame frame;
+  OracleCounter counter;
+  Sampler own;
   double *x;
-  TRY(history_subspace_find(&scratch, &view, &seen));
-  TRY(observed_frame_create(&scratch, prior, &seen, &frame));
+  TRY(observed_frame_create(&scratch, setup, history, run, observed_has_vectors(sampler->ops, setup),
+                            &frame));
+  oracle_counter_begin(&frame.prior, &counter);
+  TRY(observed_create_sampler(&scratch, sampler->ops, setup, &frame, &counter.prior, &own));
   ALLOCATE(&scratch, x, (size_t)frame.m * rng.lanes);
-  const Diagonal posterior = {.q = frame.q,
-                              .b = frame.b,
-                              .residual = seen.residual,
-                              .prior = &frame.prior,
-                              .chain = &frame.chain,
-                              .options = sampler->setup.options};
-  TRY(sampler->ops->diagonal->draw(&posterior, rng, x, &sampler->notes[run], &fallbacks[run]));
-  return observed_return(&frame, prior->chain, rng, x, stride, theta);
+  counter.calls = 0;
+  sampler_sample_plain(&own, &frame.history, rng, draws, x, &fallbacks[run]);
+  sampler->notes[run] = own.notes[0];
+  if (isnan(own.notes[0].calls)) sampler->notes[run].calls = (double)counter.calls / draws;
+  return observed_return(&frame, rng, x, stride, theta);
 }
 
 void observed_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
@@ -174,4 +299,30 @@ void observed_sample(Sampler *sampler, const History *history, RngLanes rng, int
     if (observed_draw_run(sampler, history, run, own, stride, first, fallbacks) == STATUS_OK) continue;
     for (int n = 0; n < draws; n++) first[n] = NAN;
   }
+}
+
+/* ---- the marginal likelihood */
+
+/* Finds that of a run, which is the marginal likelihood of the observations of x. */
+static Status observed_marginal_of_run(const Sampler *sampler, const History *history, int run, RngLanes rng,
+                                       double *value, double *error, int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
+  Frame frame;
+  Sampler own;
+  TRY(observed_frame_create(&scratch, &sampler->setup, history, run, false, &frame));
+  TRY(observed_create_sampler(&scratch, sampler->ops, &sampler->setup, &frame, &frame.prior, &own));
+  rng.first_lane += (uint32_t)run * rng.draws;
+  rng.lanes = rng.draws;
+  own.ops->marginal(&own, &frame.history, rng, value, error, fallbacks);
+  return STATUS_OK;
+}
+
+bool observed_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
+                       int64_t *fallbacks) {
+  if (observed_bytes(observed_most_of(&sampler->setup)) > MOST_BYTES) return false;
+  for (int run = 0; run < history->runs; run++)
+    if (observed_marginal_of_run(sampler, history, run, rng, value + run, error + run, fallbacks + run) !=
+        STATUS_OK)
+      return false;
+  return true;
 }

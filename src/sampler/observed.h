@@ -1,18 +1,26 @@
 /* Draws of one history under a mixture of isotropic Gaussians, in the few coordinates that matter.
  *
- * In an orthonormal basis whose first rows are the directions that the observations see, the evidence is
- * diagonal (model/history/history_subspace.h), and so is every component of the prior, so that samplers need
- * no matrices (sampler/diagonal.h). Directions in which neither the evidence nor the means of the components
- * differ from 0 are Gaussian and independent of all others, if the variances are the same: they are left out,
- * and drawn at the end. With K components and r observed directions m <= r + K - 1 coordinates remain,
- * whatever d. With different variances all d remain. */
+ * Let the rows of U be orthonormal: first the directions that the observations see
+ * (model/history/history_subspace.h), then those in which the means of the components differ. In the other
+ * directions theta is Gaussian, the same under all components, and independent of everything else, if all
+ * variances are the same: they are left out, and drawn at the end. With K components and r observed
+ * directions m <= r + K - 1 coordinates x = U theta remain, whatever d. With different variances all d
+ * remain.
+ *
+ * The posterior of x is a problem like any other: a mixture of isotropic Gaussians as the prior, and the same
+ * observations, so that the sampler itself draws from it. With a conjugate likelihood the evidence of x is
+ * diagonal, as is every component, and samplers that know this need no matrices (SamplerOps.vectors). */
 #pragma once
 
 #include "sampler/sampler.h"
 
-/* Returns whether a method draws in this way from this prior with this likelihood; `options` may be NULL. */
-bool observed_fits(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood,
-                   const Config *options);
+/* Returns whether a sampler of this setup draws in this way. */
+bool observed_fits(const SamplerOps *method, const SamplerSetup *setup);
+/* Returns STATUS_INPUT with a sentence if the sampler cannot be created, or needs too much memory. */
+Status observed_check(const SamplerOps *method, const SamplerSetup *setup);
 /* Draws theta[d, B M] as the op `sample` does. Draws for which there was no memory are NAN. */
 void observed_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                      int64_t *fallbacks);
+/* Does the work of sampler_marginal, and returns whether it could. */
+bool observed_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
+                       int64_t *fallbacks);

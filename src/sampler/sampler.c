@@ -40,11 +40,14 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   char able[80] = ""; /* names of the samplers that support networks */
   size_t used = 0;
   const unsigned needs = method->needs;
-  const Mixture *mixture = prior->mixture;
+  /* An isotropic mixture can do everything, in the coordinates that matter (sampler/observed.h). */
+  const bool closed = prior->isotropic != NULL;
+  const int components = closed           ? prior->isotropic->components
+                         : prior->mixture ? prior->mixture->components
+                                          : 0;
   for (int i = 0; METHODS[i]; i++)
     if (METHODS[i]->networks && used < sizeof able)
       used += (size_t)snprintf(able + used, sizeof able - used, "%s %s", used ? "," : "", METHODS[i]->name);
-  if (observed_fits(method, prior, likelihood, NULL)) return false;
   if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; a network needs likelihood gaussian "
@@ -54,21 +57,21 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
     snprintf(sentence, size,
              "sampler %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is not",
              name, likelihood->ops->name);
-  else if ((needs & (NEEDS_MIXTURE | NEEDS_GAUSSIAN)) && !mixture)
+  else if ((needs & (NEEDS_MIXTURE | NEEDS_GAUSSIAN)) && components == 0)
     snprintf(sentence, size, "sampler %s needs a %s prior in closed form; prior %s is not one", name,
              needs & NEEDS_GAUSSIAN ? "Gaussian" : "Gaussian mixture", prior_family);
-  else if ((needs & NEEDS_GAUSSIAN) && mixture->components != 1)
+  else if ((needs & NEEDS_GAUSSIAN) && components != 1)
     snprintf(sentence, size, "sampler %s needs a Gaussian prior; prior %s has %d components", name,
-             prior_family, mixture->components);
+             prior_family, components);
   else if ((needs & NEEDS_CHAIN) && !prior->chain)
     snprintf(sentence, size, "sampler %s needs a prior with a reverse chain; prior %s has none", name,
              prior_family);
-  else if ((needs & NEEDS_DENSITY) && !prior->ops->log_density)
+  else if ((needs & NEEDS_DENSITY) && !closed && !prior->ops->log_density)
     snprintf(sentence, size, "sampler %s needs a prior with a density; prior %s has none", name,
              prior_family);
-  else if ((needs & NEEDS_SCORE) && !prior->ops->score)
+  else if ((needs & NEEDS_SCORE) && !closed && !prior->ops->score)
     snprintf(sentence, size, "sampler %s needs a prior with a score; prior %s has none", name, prior_family);
-  else if ((needs & NEEDS_DENOISER) && !prior->denoiser)
+  else if ((needs & NEEDS_DENOISER) && !closed && !prior->denoiser)
     snprintf(sentence, size,
              "sampler %s needs a prior with a denoiser for any precision (denoiser, gaussian, mixture, or "
              "ising in at most %d dimensions); prior %s has none",
@@ -137,7 +140,14 @@ Status sampler_check(const SamplerOps *method, const Config *options, const Like
   return method->check && options ? method->check(options, likelihood) : STATUS_OK;
 }
 
-Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
+bool sampler_always_vectors(const SamplerSetup *setup) {
+  (void)setup;
+  return true;
+}
+
+/* Checks the setup, and creates everything but the state of the method. */
+static Status sampler_prepare(Arena *memory, const SamplerOps *method, const SamplerSetup *setup,
+                              Sampler *out) {
   char sentence[256];
   *out = (Sampler){.memory = memory, .ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
   ASSERT(setup->runs >= 1 && setup->draws >= 1);
@@ -145,25 +155,54 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
   TRY(sampler_check(method, setup->options, setup->likelihood));
-  /* The lanes of a call, and the matrix entries of a chunk of lanes, are counted in int. */
-  if (setup->runs > INT_MAX / setup->draws || out->d > INT_MAX / CHUNK_LANES / out->d)
-    return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
-                      method->name, setup->draws, setup->runs, out->d);
-  if (setup->options) out->temper = config_real(setup->options, "temper");
   ALLOCATE(memory, out->fallbacks, setup->runs);
   ALLOCATE(memory, out->digits, setup->runs);
   ALLOCATE(memory, out->outweighs, setup->runs);
   ALLOCATE(memory, out->notes, setup->runs);
   for (int b = 0; b < setup->runs; b++) out->notes[b] = DRAW_NOTES_NONE;
+  return STATUS_OK;
+}
+
+/* Creates the state of the method. */
+static Status sampler_create_state(Sampler *self) {
+  const SamplerSetup *setup = &self->setup;
+  /* The lanes of a call, and the matrix entries of a chunk of lanes, are counted in int. */
+  const int entries = setup->diagonal ? 1 : self->d;
+  if (setup->runs > INT_MAX / setup->draws || self->d > INT_MAX / CHUNK_LANES / entries)
+    return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
+                      self->ops->name, setup->draws, setup->runs, self->d);
+  if (setup->prior->isotropic && !setup->prior->mixture && !setup->diagonal)
+    return status_set(
+        STATUS_INPUT,
+        "sampler %s: the prior has no matrices in %d dimensions, so that it needs many draws of "
+        "one history",
+        self->ops->name, self->d);
+  if (sampler_turn(self)) pthread_mutex_lock(sampler_turn(self));
+  const Status status = self->ops->create(self, setup);
+  if (status == STATUS_OK && self->ops->begin) sampler_begin(self, setup->runs);
+  sampler_leave(self);
+  return status;
+}
+
+Status sampler_create_plain(Arena *memory, const SamplerOps *method, const SamplerSetup *setup,
+                            Sampler *out) {
+  TRY(sampler_prepare(memory, method, setup, out));
+  return sampler_create_state(out);
+}
+
+void sampler_sample_plain(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                          int64_t *fallbacks) {
+  sampler_catch_up(sampler, history, fallbacks);
+  sampler->ops->sample(sampler, history, rng, draws, theta, fallbacks);
+}
+
+Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
+  TRY(sampler_prepare(memory, method, setup, out));
+  if (setup->options) out->temper = config_real(setup->options, "temper");
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
-  out->observed = observed_fits(method, setup->prior, setup->likelihood, setup->options);
-  if (out->observed) return STATUS_OK;
-  if (sampler_turn(out)) pthread_mutex_lock(sampler_turn(out));
-  const Status status = method->create(out, setup);
-  if (status == STATUS_OK && method->begin) sampler_begin(out, setup->runs);
-  sampler_leave(out);
-  return status;
+  out->observed = observed_fits(method, setup);
+  return out->observed ? observed_check(method, setup) : sampler_create_state(out);
 }
 
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
@@ -293,11 +332,16 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
 
 bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, double *value, double *error,
                       int64_t *fallbacks) {
-  if (!sampler->ops->marginal || sampler->observed) return false;
+  bool known = true;
+  if (!sampler->ops->marginal) return false;
   ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
   const History tempered = sampler_enter(sampler, history, fallbacks);
-  sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
+  if (sampler->observed)
+    known = observed_marginal(sampler, &tempered, rng, value, error, fallbacks);
+  else
+    sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
   sampler_leave(sampler);
+  if (!known) return false;
   if (sampler->guard) guard_marginal_likelihood(sampler->guard, &tempered, value, fallbacks);
   return true;
 }
@@ -311,14 +355,14 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   if (history_is_filtered(history)) history_filtered_fallbacks(history, fallbacks);
-  if (!sampler->ops->update) return;
+  if (!sampler->ops->update || sampler->observed) return;
   sampler_enter(sampler, history, fallbacks);
   sampler_leave(sampler);
 }
 
 void sampler_catch_up(Sampler *sampler, const History *history, int64_t *fallbacks) {
   const SamplerOps *ops = sampler->ops;
-  if (!ops->update) return;
+  if (!ops->update || sampler->observed) return;
   ASSERT(history->runs <= sampler->setup.runs);
   if (sampler->seen_runs != history->runs || sampler->seen_rounds > history->rounds)
     sampler_begin(sampler, history->runs);

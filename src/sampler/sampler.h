@@ -5,7 +5,6 @@
 
 #include "model/history/history.h"
 #include "model/prior/prior.h"
-#include "sampler/diagonal.h"
 #include "sampler/draw_notes.h"
 
 typedef struct Sampler Sampler;
@@ -33,6 +32,8 @@ typedef struct {
   uint64_t seed; /* with first_run, names the streams of a sampler that moves its state in `update` */
   uint32_t first_run;
   bool for_themselves; /* the draws are what is wanted, not an arm that is chosen by them */
+  int observations; /* the most that a run will have, if they are draws for themselves; 0: not known */
+  bool diagonal; /* nothing has matrices: histories are diagonal, and so is the prior (observed.h) */
   bool alone; /* draws and moments depend on the history alone: no warm start from an earlier round */
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
 } SamplerSetup;
@@ -109,9 +110,11 @@ typedef struct {
    * average is used. */
   bool chain;
 
-  /* ---- OPTIONAL: for isotropic mixtures, where none of the ops above is called (sampler/observed.h) */
+  /* ---- draws of one history under isotropic mixtures (sampler/observed.h): OPTIONAL */
 
-  const DiagonalOps *diagonal;
+  /* Returns whether, with `diagonal` in this setup, it makes no matrix for each draw.
+   * The prior then has `isotropic`, a chain, a density and a denoiser with add_draw, and no mixture. */
+  bool (*vectors)(const SamplerSetup *setup);
 } SamplerOps;
 
 struct Sampler {
@@ -124,7 +127,7 @@ struct Sampler {
   int64_t *fallbacks; /* [B], of the last draws, before any are replaced */
   PriorDigits *digits; /* [B], of the last history (history_digits) */
   double *outweighs; /* [B] */
-  bool observed; /* draws as sampler/observed.h has it, and has no state of its own */
+  bool observed; /* draws as sampler/observed.h has it, by samplers of their own, and has no state */
   DrawNotes *notes; /* [B], about the last draws */
   void *state;
   int seen_runs, seen_rounds; /* of the history that the state includes */
@@ -149,6 +152,12 @@ Status sampler_check(const SamplerOps *method, const Config *options, const Like
  * STATUS_INPUT with one sentence if the prior or likelihood lacks what the method needs, or if there are too
  * many draws. */
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
+/* Does the same for the method alone, without temper and guard, and draws with it in the same way. */
+Status sampler_create_plain(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
+void sampler_sample_plain(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                          int64_t *fallbacks);
+/* Returns true, whatever the setup: for SamplerOps.vectors. */
+bool sampler_always_vectors(const SamplerSetup *setup);
 /* Creates the history for a sampler of this setup if its option `memory` makes it forget
  * (model/history/history_filtered.c): one in `share` runs has an observation in each round. Otherwise creates
  * nothing, sets *forgets to false and returns STATUS_OK. */

@@ -13,8 +13,8 @@
 #include "problem/problem_cases.h"
 #include "problem/world.h"
 #include "sampler/check/draws_check.h"
-#include "sampler/check/oracle_counter.h"
 #include "sampler/methods.h"
+#include "sampler/oracle_counter.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
@@ -124,6 +124,7 @@ static Status study_create_policy_sampler(Arena *memory, Block *block) {
     sampler.prior = &block->counter.prior;
     sampler.draws = setup.draws;
     sampler.for_themselves = true;
+    sampler.observations = setup.observations;
     TRY(sampler_create(memory, method->sampler, &sampler, &block->sampler));
     TRY(sampler_history(memory, method->sampler, &sampler, 1, &forgets, &block->own));
     block->seen = forgets ? &block->own : &block->history;
@@ -156,7 +157,8 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
                                 .runs = task->runs,
                                 .draws = r,
                                 .seed = study->seed,
-                                .first_run = task->first_run};
+                                .first_run = task->first_run,
+                                .for_themselves = true};
     TRY(problem_exact_prior(memory, problem, &chain, &block->truth));
     if (block->references == 0) TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
   }

@@ -8,6 +8,7 @@
  * ranks. Covariances are d x d and are not formed: the inner product of those of two centred sets, X of n
  * draws and Y of m, is |X' Y|^2 / (n m). */
 #include "core/clock.h"
+#include "sampler/methods.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 #include "study/study_problem.h"
@@ -133,13 +134,37 @@ static Status study_large_rotate_vectors(Large *self) {
 
 /* ---- draws */
 
-/* What draws: a sampler with its options, under a prior, from the streams of a purpose. */
+/* What draws: a sampler with its options, under a prior of x, from the streams of a purpose. */
 typedef struct {
-  const DiagonalOps *ops;
+  const SamplerOps *method;
   const Config *options;
   const Isotropic *prior;
   RngPurpose purpose;
 } LargeSampler;
+
+/* Creates the sampler, and the history of x that it reads. */
+static Status study_large_create_sampler(Arena *memory, const Large *self, LargeSampler from, Prior *prior,
+                                         History *history, Sampler *out) {
+  const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
+  const DiagonalEvidence evidence = {
+      .d = self->problem.d, .observations = self->problem.arms, .q = self->q, .b = self->b};
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = &self->problem.likelihood,
+                              .runs = 1,
+                              .draws = self->most_columns,
+                              .seed = self->study->seed,
+                              .first_run = self->run,
+                              .for_themselves = true,
+                              .diagonal = true,
+                              .options = from.options};
+  Chain chain;
+  double *shift;
+  TRY(denoiser_chain_create(memory, &chain, self->problem.d, &fit.schedule, LAST_STAGE_REPAIRED));
+  ALLOCATE(memory, shift, self->problem.d);
+  TRY(prior_isotropic_like(memory, from.prior, &chain, shift, false, prior));
+  TRY(history_create_diagonal(memory, &evidence, &self->problem.likelihood, history));
+  return sampler_create_plain(memory, from.method, &setup, out);
+}
 
 /* Computes theta[d, n] = U x, where a sampler draws x[d, n], every rank some columns in each round. The
  * caller must call study_large_draws_destroy, also after a failure. */
@@ -147,25 +172,22 @@ static Status study_large_draw(const Large *self, LargeSampler sampler, int n, i
                                DenseDraws *out) {
   const Dense *dense = self->large->dense;
   const RngLanes rng = rng_lanes(rng_key(self->study->seed, sampler.purpose), self->run, 1, n, self->round);
-  const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
   double *work = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
   int64_t mine = 0;
-  DrawNotes notes = DRAW_NOTES_NONE;
   SCRATCH_ARENA(scratch);
-  Chain chain;
+  Prior prior;
+  History history;
+  Sampler drawer;
   SCOPED(DenseMatrix, x, dense_matrix_destroy);
   *out = (DenseDraws){0};
-  TRY(dense_agree(dense, denoiser_isotropic_chain(&scratch, sampler.prior, &fit.schedule, &chain)));
-  const Diagonal posterior = {
-      .q = self->q, .b = self->b, .prior = sampler.prior, .chain = &chain, .options = sampler.options};
+  TRY(dense_agree(dense, study_large_create_sampler(&scratch, self, sampler, &prior, &history, &drawer)));
   TRY(dense_matrix_create(dense, self->problem.d, n, &x));
   for (int round = 0; round < dense_rounds(dense, n); round++) {
     const DenseColumns columns = dense_columns(dense, n, round, dense->rank);
     RngLanes here = rng;
     here.first_lane += (uint32_t)columns.first;
     here.lanes = (uint32_t)columns.count;
-    TRY(dense_agree(dense, columns.count > 0 ? sampler.ops->draw(&posterior, here, self->lanes, &notes, &mine)
-                                             : STATUS_OK));
+    if (columns.count > 0) sampler_sample_plain(&drawer, &history, here, columns.count, self->lanes, &mine);
     dense_put_columns(dense, round, self->lanes, work, &x);
   }
   double counted = (double)mine;
@@ -244,7 +266,7 @@ static Status study_large_measure_draws(const Large *self, DenseDraws *out) {
 
 /* Makes and measures R exact draws. The caller must call study_large_draws_destroy, also after a failure. */
 static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
-  const LargeSampler exact = {.ops = &diagonal_exact, .prior = &self->exact, .purpose = purpose};
+  const LargeSampler exact = {.method = &sampler_exact, .prior = &self->exact, .purpose = purpose};
   int64_t ignored = 0;
   TRY(study_large_draw(self, exact, self->reference_draws, &ignored, out));
   return study_large_measure_draws(self, out);
@@ -287,7 +309,7 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   Belief belief;
   SCOPED(DenseDraws, draws, study_large_draws_destroy);
   TRY(study_belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
-  const LargeSampler sampler = {.ops = method.sampler->diagonal,
+  const LargeSampler sampler = {.method = method.sampler,
                                 .options = policy->options,
                                 .prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard,
                                 .purpose = RNG_AGENT};
@@ -348,9 +370,9 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
                                        const Problem *problem) {
   const PolicyMethod method = policy_named(policy->name);
   Belief belief;
-  if (!method.sampler || !method.sampler->diagonal || method.sampler->diagonal->together)
-    return status_set(STATUS_INPUT,
-                      "it does not support large settings; exact, localised, mala and tilted do");
+  if (!method.sampler || !method.sampler->vectors ||
+      !method.sampler->vectors(&(SamplerSetup){.options = policy->options}))
+    return status_set(STATUS_INPUT, "with these options it makes matrices for each draw");
   TRY(policy_check(&method, policy->options, problem));
   TRY(study_belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)
@@ -361,8 +383,7 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
                       config_real(policy->options, "temper"));
   if (belief.guard.weight > 0)
     return status_set(STATUS_INPUT, "key 'guard': %g; large settings have no guard", belief.guard.weight);
-  const DiagonalOps *ops = method.sampler->diagonal;
-  return ops->check ? ops->check(policy->options) : STATUS_OK;
+  return STATUS_OK;
 }
 
 static Status study_large_check_keys(const Study *study, const Config *setting, const Problem *problem) {

@@ -205,21 +205,19 @@ static void test_cloud_without_matrices(void) {
   enum { D = 3000 };
   const Likelihood likelihood = fixture_likelihood(1);
   const PriorFit fit = fixture_fit(150, 0.9, LAST_STAGE_REPAIRED);
-  SamplerOps plain = *twisted();
   Isotropic mixture;
   Prior prior;
   Config *options;
   Sampler sampler;
-  plain.diagonal = NULL;
   CHECK_OK(denoiser_isotropic_create(&memory, D, 1, &mixture));
   mixture.weight[0] = mixture.variance[0] = 1;
   CHECK_OK(prior_isotropic(&memory, &mixture, &fit, &prior));
   CHECK_OK(config_options(&memory, "test", sampler_keys(twisted()), 0, NULL, &options));
   SamplerSetup setup = {
       .prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = 100, .options = options};
-  CU_ASSERT_EQUAL(sampler_create(&memory, &plain, &setup, &sampler), STATUS_INPUT);
+  CU_ASSERT_EQUAL(sampler_create(&memory, twisted(), &setup, &sampler), STATUS_INPUT);
   setup.for_themselves = true;
-  CHECK_OK(sampler_create(&memory, &plain, &setup, &sampler));
+  CHECK_OK(sampler_create(&memory, twisted(), &setup, &sampler));
 }
 
 /* Checks that isotropic mixtures, whose draws need no matrices, have the law of the same mixture with

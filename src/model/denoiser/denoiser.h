@@ -16,6 +16,11 @@ typedef struct {
   double *basis, *eigenvalue, *vector; /* [d, d, n], [d, n], [d, n]: U, q, b */
 } LaneEvidence;
 
+/* A draw from N(gain D, gain^2 C + noise I). */
+typedef struct {
+  double gain, noise;
+} DenoiserStep;
+
 typedef struct Denoiser Denoiser;
 /* Computes mean[d, n] = D and covariance[d, d, n] = C, symmetric but possibly with negative eigenvalues. If M
  * is beyond what the denoiser was trained for, lane_fallbacks[n] is raised by one. The result for a lane does
@@ -31,6 +36,10 @@ struct Denoiser {
   /* OPTIONAL. The same at a lower cost, but with the covariance under the mixture that the denoiser corrects
    * instead of C. */
   DenoiserMoments *moments_from_mixture;
+  /* OPTIONAL, instead of `moments`, where M is diagonal and the same in all lanes: adds a draw to x[d, n],
+   * with M = diag(q) and no U, from the streams `rng`, whose position it advances. */
+  void (*add_draw)(const Denoiser *self, const LaneEvidence *at, DenoiserStep step, RngLanes *rng, double *x,
+                   void *scratch);
 };
 
 /* Creates evidence with room for DENOISER_LANES lanes (denoiser_localisation.c). */

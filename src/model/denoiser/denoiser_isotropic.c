@@ -13,6 +13,15 @@ Status denoiser_isotropic_create(Arena *memory, int d, int components, Isotropic
   return STATUS_OK;
 }
 
+Status denoiser_isotropic_copy(Arena *memory, const Isotropic *from, Isotropic *out) {
+  const size_t entries = (size_t)from->components * (size_t)from->d;
+  TRY(denoiser_isotropic_create(memory, from->d, from->components, out));
+  memcpy(out->weight, from->weight, sizeof out->weight);
+  memcpy(out->variance, from->variance, sizeof out->variance);
+  memcpy(out->mean, from->mean, entries * sizeof *out->mean);
+  return STATUS_OK;
+}
+
 void denoiser_isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
   RngLanes uniforms = *rng;
   const size_t lanes = rng->lanes, d = (size_t)mixture->d;
@@ -51,6 +60,14 @@ void denoiser_isotropic_standardise(const double *shift, double scale, Isotropic
   for (size_t c = 0; c < (size_t)mixture->components; c++) {
     for (size_t i = 0; i < d; i++) mixture->mean[c * d + i] = (mixture->mean[c * d + i] - shift[i]) / scale;
     mixture->variance[c] /= scale * scale;
+  }
+}
+
+void denoiser_isotropic_transform(const double *shift, double scale, Isotropic *mixture) {
+  const size_t d = (size_t)mixture->d;
+  for (size_t c = 0; c < (size_t)mixture->components; c++) {
+    for (size_t i = 0; i < d; i++) mixture->mean[c * d + i] = shift[i] + scale * mixture->mean[c * d + i];
+    mixture->variance[c] *= scale * scale;
   }
 }
 
@@ -167,8 +184,8 @@ static void denoiser_isotropic_hessian_product(const Isotropic *mixture, double 
   }
 }
 
-void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes,
-                               const double *b, double *share) {
+void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, int lanes, const double *b,
+                               double *share) {
   const int count = mixture->components;
   double top[CHUNK_LANES], total[CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
@@ -177,7 +194,7 @@ void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, double
     const double v = mixture->variance[c];
     for (int n = 0; n < lanes; n++) out[n] = log(mixture->weight[c]);
     for (int i = 0; i < mixture->d; i++) {
-      const double p = q[i] + added, m = mixture->mean[c * mixture->d + i], spread = log1p(p * v);
+      const double p = q[i], m = mixture->mean[c * mixture->d + i], spread = log1p(p * v);
       const double *restrict row = b + i * lanes;
       for (int n = 0; n < lanes; n++)
         out[n] += 0.5 * ((special_two_products(row[n] * row[n], v, 2 * row[n], m) - m * m * p) / (1 + p * v) -

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/tiling.h"
+#include "model/denoiser/denoiser.h"
 #include "model/denoiser/denoiser_chain.h"
 
 enum { ISOTROPIC_COMPONENTS = 64 /* most components C */ };
@@ -17,6 +18,7 @@ typedef struct {
 
 /* Creates components with means of zero; the caller sets weights and variances. */
 Status denoiser_isotropic_create(Arena *memory, int d, int components, Isotropic *out);
+Status denoiser_isotropic_copy(Arena *memory, const Isotropic *from, Isotropic *out);
 /* Draws N lanes, theta[d, N], from the same random numbers as mixture_sample. */
 void denoiser_isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
 /* Computes mean[d] and variance[d] of each coordinate. */
@@ -26,19 +28,24 @@ void denoiser_isotropic_moments(const Isotropic *mixture, double *mean, double *
  * pi)^(-d/2), and score[d, N] at s[d, N]. Either may be NULL. */
 void denoiser_isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                                 double *log_density, double *score);
-/* Computes share[C, N], the weights of the components after the evidence b[d, N] and q[d] + added: weight
- * times the integral of N(x; m_c, v_c I) exp(b' x - sum (q + added) x^2 / 2), normalised. N <= CHUNK_LANES.
- */
-void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes,
-                               const double *b, double *share);
+/* Computes share[C, N], the weights of the components after the evidence b[d, N] and q[d]: weight times the
+ * integral of N(x; m_c, v_c I) exp(b' x - sum q x^2 / 2), normalised. N <= CHUNK_LANES. */
+void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, int lanes, const double *b,
+                               double *share);
 /* Finds the component with the largest weight times density at each point: component[N]. */
 void denoiser_isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
 /* Replaces the mixture of theta = shift + scale z by that of z; shift[d]. */
 void denoiser_isotropic_standardise(const double *shift, double scale, Isotropic *mixture);
 
+/* Does the opposite: replaces the mixture of z by that of theta. */
+void denoiser_isotropic_transform(const double *shift, double scale, Isotropic *mixture);
+
 /* Creates the exact reverse chain, in the coordinates of theta. `mixture` must outlive it. */
 Status denoiser_isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule,
                                 Chain *out);
 /* Returns the chain of another mixture that has the stages of `like`; shift and scale are left out. */
 Chain denoiser_isotropic_chain_like(const Chain *like, const Isotropic *mixture);
+/* Creates the denoiser for evidence that is diagonal and the same in all lanes (denoiser_diagonal.c),
+ * standardised by the mean and by one scale for all directions. */
+Status denoiser_diagonal_create(Arena *memory, const Isotropic *mixture, Denoiser *out);

@@ -21,7 +21,7 @@ Status denoiser_localisation_create(Arena *memory, const Denoiser *denoiser, boo
   ALLOCATE(memory, out->precision, steps + 1);
   denoiser_localisation_precisions(steps, first, last, out->precision);
   ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->variance, &out->eigenvalue, &out->normal, &out->moved);
-  ALLOCATE_ARRAYS(memory, matrix, &out->axes, &out->covariance);
+  if (!denoiser->add_draw) ALLOCATE_ARRAYS(memory, matrix, &out->axes, &out->covariance);
   return denoiser->scratch(denoiser, memory, &out->scratch);
 }
 
@@ -68,26 +68,33 @@ static void denoiser_colour_normals(size_t count, double gain, double noise, con
   for (size_t k = 0; k < count; k++) normal[k] *= sqrt(gain * gain * variance[k] + noise);
 }
 
-/* Computes x += N(gain D, gain^2 C + noise I). */
-static void denoiser_add_gaussian_draw(Localisation *self, double gain, double noise, RngLanes *rng,
-                                       double *x) {
-  const int d = self->denoiser->d, lanes = (int)rng->lanes;
+/* Adds a draw with the moments at s_k to x[d, n]. */
+static void denoiser_localisation_add(Localisation *self, int k, const LaneEvidence *at, DenoiserStep step,
+                                      RngLanes *rng, double *x, int *lane_fallbacks) {
+  const Denoiser *denoiser = self->denoiser;
+  const int d = denoiser->d, lanes = (int)rng->lanes;
+  if (denoiser->add_draw) {
+    const LaneEvidence now = {.lanes = lanes, .eigenvalue = self->eigenvalue, .vector = at->vector};
+    for (int i = 0; i < d * lanes; i++) now.eigenvalue[i] = at->eigenvalue[i] + self->precision[k];
+    denoiser->add_draw(denoiser, &now, step, rng, x, self->scratch);
+    return;
+  }
+  denoiser_localisation_moments(self, k, at, lane_fallbacks);
   rng_lanes_normal(rng, d, self->normal);
-  denoiser_colour_normals((size_t)d * (size_t)lanes, gain, noise, self->variance, self->normal);
+  denoiser_colour_normals((size_t)d * (size_t)lanes, step.gain, step.noise, self->variance, self->normal);
   linalg_lanes_multiply(d, lanes, self->axes, self->normal, self->moved);
-  for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
+  for (int i = 0; i < d * lanes; i++) x[i] += step.gain * self->mean[i] + self->moved[i];
 }
 
 void denoiser_localisation_draw(Localisation *self, const LaneEvidence *at, RngLanes *rng, double *z,
                                 int *lane_fallbacks) {
   for (int k = 0; k < self->steps; k++) {
     const double delta = self->precision[k + 1] - self->precision[k];
-    denoiser_localisation_moments(self, k, at, lane_fallbacks);
-    denoiser_add_gaussian_draw(self, delta, delta, rng, at->vector);
+    denoiser_localisation_add(self, k, at, (DenoiserStep){.gain = delta, .noise = delta}, rng, at->vector,
+                              lane_fallbacks);
   }
-  denoiser_localisation_moments(self, self->steps, at, lane_fallbacks);
   memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
-  denoiser_add_gaussian_draw(self, 1, 0, rng, z);
+  denoiser_localisation_add(self, self->steps, at, (DenoiserStep){.gain = 1}, rng, z, lane_fallbacks);
 }
 
 void denoiser_localisation_to_theta(const Localisation *self, int lanes, double *z) {

@@ -13,7 +13,8 @@
  * delta I); the last step draws z ~ N(D, C). K steps need K + 1 evaluations of D and C. For a Gaussian prior
  * every K is exact; for others the error is that of N(D, C) for what is left after a step.
  *
- * A draw uses d normals of its stream for each of K + 1 evaluations. */
+ * A draw uses d normals of its stream for each of K + 1 evaluations, and more where the denoiser draws
+ * without matrices (Denoiser.add_draw). */
 #pragma once
 
 #include "core/rng.h"
@@ -26,7 +27,7 @@ typedef struct {
   double *precision; /* [K + 1]: s_0 = 0, then s_1 .. s_K, evenly spaced in logarithm */
   /* n <= DENOISER_LANES lanes, lane last. */
   double *mean; /* [d, n]: D */
-  double *axes, *variance; /* [d, d, n], [d, n]: C = Q diag(c) Q', c >= 0 */
+  double *axes, *variance; /* [d, d, n], [d, n]: C = Q diag(c) Q', c >= 0; no axes with add_draw */
   double *covariance, *eigenvalue, *normal, *moved; /* [d, d, n], then [d, n]: scratch */
   void *scratch; /* of the denoiser */
 } Localisation;

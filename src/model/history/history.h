@@ -133,6 +133,22 @@ void history_residual(const HistoryView *view, double *residual);
 void history_set_evidence(History *history, int rounds, double factor, const double *precision,
                           const double *vector);
 
+/* ---- the same in coordinates where the precision is diagonal, of one run */
+
+typedef struct {
+  int d, observations;
+  const double *q, *b; /* [d]: the likelihood is taken for exp(b' x - sum q x^2 / 2) */
+  double reward_squares; /* sum of (y / sigma)^2 */
+} DiagonalEvidence;
+
+/* Creates a history of one run with this evidence, without any matrix; history_set_diagonal replaces it. */
+Status history_create_diagonal(Arena *memory, const DiagonalEvidence *evidence, const Likelihood *likelihood,
+                               History *out);
+void history_set_diagonal(History *history, const DiagonalEvidence *evidence);
+bool history_is_diagonal(const History *history);
+/* Computes q[d, lanes] and b[d, lanes] in the coordinates of the view. */
+void history_diagonal(const HistoryView *view, double *q, double *b);
+
 /* ---- a mixture given the evidence of a conjugate likelihood */
 
 /* The posterior of runs under one component, N(P^-1 h, P^-1) with P = S^-1 + Lambda = L L' and h = S^-1 m +
@@ -168,8 +184,9 @@ bool history_digits(const History *history, const Mixture *mixture, PriorDigits 
 
 /* U of n lanes. */
 typedef struct {
-  double *u; /* [d, d, n], or [d, d] if shared */
+  double *u; /* [d, d, n], or [d, d] if shared; NULL: there is room for none */
   bool shared; /* all lanes are draws of one run */
+  bool identity; /* U = I: the history is diagonal already */
 } EvidenceBasis;
 
 /* Computes y[d, n] = U x, or U' x; the bits are the same whether U is shared or not. */
@@ -180,7 +197,8 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
  * Lambda A and b becomes A' b. Returns false, and computes nothing, if it is not the whole log likelihood.
  * For n lanes, lane last: basis = U, q[d, n] >= 0 and b[d, n] = U' b. Each run is decomposed once for all its
  * draws, and if all lanes belong to one run the basis stays a single matrix. basis->u has room for [d, d, n].
- * Scratch: matrix[d, d, n], column[d, n]. */
+ * Scratch: matrix[d, d, n], column[d, n]. Without a root, a history that is diagonal needs no matrices: they
+ * may be NULL, and the basis is the identity. */
 bool evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         EvidenceBasis *basis, double *q, double *b);
 /* Does the same without a root, for all lanes: u[d, d, n] = U. */

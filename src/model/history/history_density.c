@@ -35,7 +35,9 @@ static void history_density_move(HistoryDensity *self, const HistoryView *view) 
   const HistoryView in_theta = history_view(view->history, 1, self->first_run, self->runs),
                     once = history_view_in(in_theta, view->shift, view->scale);
   ASSERT(!history_is_filtered(view->history));
-  self->whole = history_evidence(&once, self->precision, self->vector);
+  self->diagonal = history_is_diagonal(view->history);
+  if (self->diagonal) history_diagonal(&once, self->precision, self->vector);
+  self->whole = self->diagonal || history_evidence(&once, self->precision, self->vector);
   if (self->whole) self->most = INFINITY; /* close to 0, but not exactly */
 }
 
@@ -43,6 +45,14 @@ static void history_density_move(HistoryDensity *self, const HistoryView *view) 
  * is small. */
 static void history_density_find_centres(HistoryDensity *self, int64_t *fallbacks) {
   const int d = self->view.history->d, m = self->runs;
+  if (self->diagonal) {
+    for (int i = 0; i < d; i++) {
+      const double q = self->precision[i];
+      self->centre[i] = q > 0 ? self->vector[i] / q : 0;
+      self->vector[i] -= q * self->centre[i];
+    }
+    return;
+  }
   memcpy(self->root, self->precision, (size_t)(d * d * m) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)(d * m) * sizeof *self->centre);
   memset(self->jitters, 0, (size_t)m * sizeof *self->jitters);
@@ -104,7 +114,7 @@ void history_density_since(HistoryDensity *self, const History *history, int run
   double *precision = marks->evidence + (size_t)run * (size_t)marks->entries, *vector = precision + d * d;
   history_density_move(self, &view);
   if (self->whole) {
-    history_density_subtract(d * d, self->precision, precision);
+    history_density_subtract(self->diagonal ? d : d * d, self->precision, precision);
     history_density_subtract(d, self->vector, vector);
     memset(self->centre, 0, (size_t)d * sizeof *self->centre);
   } else {
@@ -245,6 +255,23 @@ static void density_evaluate_each(DensityLanes lanes, const double *z, double *v
   density_evaluate(lanes, z, value, gradient);
 }
 
+/* Computes both where the precision is diagonal. */
+SIMD_CLONES
+static void density_evaluate_diagonal(const HistoryDensity *self, const double *restrict z,
+                                      double *restrict value, double *restrict gradient) {
+  const size_t d = (size_t)self->view.history->d, lanes = (size_t)self->view.lanes;
+  memset(value, 0, lanes * sizeof *value);
+  for (size_t i = 0; i < d; i++) {
+    const double q = self->precision[i], b = self->vector[i], centre = self->centre[i];
+    const double *restrict row = z + i * lanes;
+    for (size_t n = 0; n < lanes; n++) {
+      const double y = row[n] - centre;
+      value[n] += y * (b - 0.5 * q * y);
+      if (gradient) gradient[i * lanes + n] = b - q * y;
+    }
+  }
+}
+
 /* Computes values and gradients of the evidence of each lane. */
 static void history_density_of_evidence(const HistoryDensity *self, const double *z, double *value,
                                         double *gradient) {
@@ -260,7 +287,9 @@ static void history_density_of_evidence(const HistoryDensity *self, const double
 }
 
 void history_density(HistoryDensity *self, const double *z, double *value, double *gradient) {
-  if (self->whole)
+  if (self->whole && self->diagonal)
+    density_evaluate_diagonal(self, z, value, gradient);
+  else if (self->whole)
     history_density_of_evidence(self, z, value, gradient);
   else if (likelihood_has_network(self->view.history->likelihood))
     network_rows_gradient(&self->network, &self->view, z, value, gradient);

@@ -15,6 +15,7 @@
 typedef struct {
   HistoryView view; /* lane last: N = view.lanes points */
   bool whole; /* the evidence is the whole log likelihood; there are no rows */
+  bool diagonal; /* the precision of its one run is: [d] */
   double most; /* no value is above it */
   int first_run, runs; /* the first run of the view, and m: how many it has */
   double *precision, *vector, *centre; /* [d, d, m], [d, m], [d, m]: Lambda, b of y, c */

@@ -170,12 +170,16 @@ static void history_evidence_chunk(const HistoryView *view, int count, const int
 
 /* Returns whether the evidence is the whole log likelihood. */
 static bool history_is_quadratic(const History *history) {
-  return history->rounds == 0 || history->ops == &history_form_evidence;
+  return history->rounds == 0 || history->ops == &history_form_evidence || history_is_diagonal(history);
 }
 
 bool history_evidence(const HistoryView *view, double *precision, double *vector) {
   const size_t vectors = (size_t)view->history->d * (size_t)view->lanes;
   history_check_view(view);
+  if (history_is_diagonal(view->history)) {
+    history_diagonal_expand(view, precision, vector);
+    return true;
+  }
   if (view->history->ops != &history_form_evidence) {
     memset(precision, 0, vectors * (size_t)view->history->d * sizeof *precision);
     memset(vector, 0, vectors * sizeof *vector);
@@ -191,6 +195,10 @@ bool history_evidence(const HistoryView *view, double *precision, double *vector
 
 void history_residual(const HistoryView *view, double *residual) {
   const History *history = view->history;
+  if (history_is_diagonal(history)) {
+    for (int n = 0; n < view->lanes; n++) residual[n] = history_diagonal_residual(view);
+    return;
+  }
   if (history->ops != &history_form_evidence) {
     memset(residual, 0, (size_t)view->lanes * sizeof *residual);
     return;
@@ -292,7 +300,9 @@ bool history_digits(const History *history, const Mixture *mixture, PriorDigits 
 
 void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool transpose, const double *x,
                           double *y) {
-  if (basis->shared)
+  if (basis->identity)
+    memcpy(y, x, (size_t)d * (size_t)lanes * sizeof *y);
+  else if (basis->shared)
     linalg_lanes_multiply_shared(d, lanes, transpose, basis->u, x, y);
   else if (transpose)
     linalg_lanes_multiply_transposed(d, lanes, basis->u, x, y);
@@ -307,6 +317,11 @@ bool evidence_decompose(const HistoryView *view, const double *root, double *mat
   const HistoryView in_theta = history_view(view->history, 1, first_run, runs),
                     each = history_view_in(in_theta, view->shift, view->scale);
   if (!history_is_quadratic(view->history)) return false;
+  basis->identity = history_is_diagonal(view->history) && !root;
+  if (basis->identity) {
+    history_diagonal(view, q, b);
+    return true;
+  }
   history_evidence(&each, matrix, column);
   if (root) {
     linalg_lanes_congruence(d, runs, true, root, matrix, basis->u);

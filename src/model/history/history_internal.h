@@ -1,6 +1,7 @@
 /* The forms of a history, internal to this layer: what each can do, and the arrays that the kernels read.
  *
  *     evidence  history_evidence.c  conjugate likelihoods: sums of a fixed size
+ *     diagonal  history_diagonal.c  the same of one run, in coordinates where the precision is diagonal
  *     rows      history_rows.c      any other: one row per observation
  *     arms      history_rows.c      the same if the arms do not change: one row per arm
  *     inputs    network_rows.c      the mean reward is a network: rows as input for network.h
@@ -44,8 +45,8 @@ typedef struct HistoryOps {
   bool (*accepts)(const History *history, const double *state);
 } HistoryOps;
 
-extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs,
-    history_form_filtered;
+extern const HistoryOps history_form_evidence, history_form_diagonal, history_form_rows, history_form_arms,
+    history_form_inputs, history_form_filtered;
 
 typedef struct {
   const HistoryOps *form;
@@ -69,6 +70,13 @@ static inline void history_check_view(const HistoryView *view) {
   ASSERT(view->draws >= 1 && view->first >= 0);
   ASSERT(view->first + view->lanes <= view->history->runs * view->draws);
 }
+
+/* ---- diagonal */
+
+/* Does the work of history_evidence, with matrices of zeros but for the diagonal. */
+void history_diagonal_expand(const HistoryView *view, double *precision, double *vector);
+/* Returns what history_residual computes for each lane. */
+double history_diagonal_residual(const HistoryView *view);
 
 /* ---- rows and arms: rows of neighbouring runs side by side */
 

@@ -193,6 +193,10 @@ Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *m
 /* Creates a mixture of isotropic Gaussians (copied), with their exact chain (prior_isotropic.c). Outside the
  * registry. Only where its matrices are small does it have a `mixture`, a density and a denoiser too. */
 Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out);
+/* Creates such a prior with the stages and the one scale of the chain `like`, and this shift[d] (copied). It
+ * has matrices on request, whatever d; without them its denoiser is that of denoiser_diagonal_create. */
+Status prior_isotropic_like(Arena *memory, const Isotropic *mixture, const Chain *like, const double *shift,
+                            bool matrices, Prior *out);
 /* Creates N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 /* Creates the same for the d weights of a network (prior.c): it has no matrices, so d can be large, and no

@@ -18,17 +18,14 @@ static void prior_isotropic_sample(const Prior *prior, RngLanes *rng, double *th
   denoiser_isotropic_sample(&((const IsotropicPrior *)prior->state)->mixture, rng, theta);
 }
 
-static const PriorOps isotropic_ops = {.name = "isotropic mixture without matrices",
-                                       .sample = prior_isotropic_sample};
-
-static Status prior_isotropic_copy(Arena *memory, const Isotropic *from, Isotropic *out) {
-  const size_t entries = (size_t)from->components * (size_t)from->d;
-  TRY(denoiser_isotropic_create(memory, from->d, from->components, out));
-  memcpy(out->weight, from->weight, sizeof out->weight);
-  memcpy(out->variance, from->variance, sizeof out->variance);
-  memcpy(out->mean, from->mean, entries * sizeof *out->mean);
-  return STATUS_OK;
+static void prior_isotropic_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
+  denoiser_isotropic_density(&((const IsotropicPrior *)prior->state)->mixture, 1, lanes, theta, out, NULL);
+  for (int n = 0; n < lanes; n++) out[n] -= 0.5 * prior->d * log(2 * M_PI);
 }
+
+static const PriorOps isotropic_ops = {.name = "isotropic mixture without matrices",
+                                       .sample = prior_isotropic_sample,
+                                       .log_density = prior_isotropic_log_density};
 
 /* Creates the same mixture with matrices. */
 static Status prior_isotropic_expand(Arena *memory, const Isotropic *from, Mixture *out) {
@@ -55,23 +52,49 @@ static Status prior_isotropic_standardise(IsotropicPrior *self) {
   return STATUS_OK;
 }
 
-Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out) {
+/* Creates the mixture without its chain, and with matrices on request. */
+static Status prior_isotropic_begin(Arena *memory, const Isotropic *mixture, bool matrices,
+                                    const PriorFit *chain_settings, Prior *out, IsotropicPrior **state) {
   SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)mixture->d;
   Mixture expanded;
   IsotropicPrior *self;
   ALLOCATE(memory, self, 1);
+  *state = self;
   *out = (Prior){.memory = memory, .ops = &isotropic_ops, .d = mixture->d, .state = self};
-  if ((size_t)mixture->components * d * d <= MOST_NUMBERS) {
+  if (matrices) {
     TRY(prior_isotropic_expand(&scratch, mixture, &expanded));
     TRY(prior_from_mixture(memory, &expanded, chain_settings, out));
   }
-  TRY(prior_isotropic_copy(memory, mixture, &self->mixture));
-  TRY(prior_isotropic_copy(memory, mixture, &self->standardised));
-  TRY(denoiser_isotropic_chain(memory, &self->standardised, &chain_settings->schedule, &self->chain));
-  self->chain.last_stage = chain_settings->last_stage;
-  if (chain_settings->standardise) TRY(prior_isotropic_standardise(self));
   out->chain = &self->chain;
   out->isotropic = &self->standardised;
-  return STATUS_OK;
+  TRY(denoiser_isotropic_copy(memory, mixture, &self->mixture));
+  return denoiser_isotropic_copy(memory, mixture, &self->standardised);
+}
+
+Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out) {
+  const size_t d = (size_t)mixture->d;
+  IsotropicPrior *self;
+  TRY(prior_isotropic_begin(memory, mixture, (size_t)mixture->components * d * d <= MOST_NUMBERS,
+                            chain_settings, out, &self));
+  TRY(denoiser_isotropic_chain(memory, &self->standardised, &chain_settings->schedule, &self->chain));
+  self->chain.last_stage = chain_settings->last_stage;
+  return chain_settings->standardise ? prior_isotropic_standardise(self) : STATUS_OK;
+}
+
+Status prior_isotropic_like(Arena *memory, const Isotropic *mixture, const Chain *like, const double *shift,
+                            bool matrices, Prior *out) {
+  const PriorFit replaced = {.schedule = {.stages = 1, .alpha = 0.5}}; /* its chain is not used */
+  const size_t d = (size_t)mixture->d;
+  IsotropicPrior *self;
+  Denoiser *denoiser;
+  TRY(prior_isotropic_begin(memory, mixture, matrices, &replaced, out, &self));
+  self->chain = denoiser_isotropic_chain_like(like, &self->standardised);
+  ALLOCATE_ARRAYS(memory, d, &self->chain.shift, &self->chain.scale);
+  memcpy(self->chain.shift, shift, d * sizeof *shift);
+  for (size_t i = 0; i < d; i++) self->chain.scale[i] = like->scale[0];
+  denoiser_isotropic_standardise(shift, like->scale[0], &self->standardised);
+  if (matrices) return STATUS_OK;
+  ALLOCATE(memory, denoiser, 1);
+  out->denoiser = denoiser;
+  return denoiser_diagonal_create(memory, mixture, denoiser);
 }

@@ -31,6 +31,7 @@ typedef struct {
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
   DiffusedMixture *diffused;
   Denoiser denoiser;
+  Isotropic isotropic; /* of z, if prior->isotropic refers to it */
   MixtureChoice choice; /* how the number of components was chosen */
 } Closed;
 
@@ -94,6 +95,36 @@ static void prior_closed_density(const Chain *chain, int t, int lanes, const dou
   mixture_density(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, log_density, score);
 }
 
+/* Returns whether every covariance is a multiple of I. */
+static bool prior_mixture_is_isotropic(const Mixture *mixture) {
+  const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  if (mixture->components > ISOTROPIC_COMPONENTS) return false;
+  for (size_t c = 0; c < count; c++) {
+    const double *own = mixture->covariance + c * d * d;
+    for (size_t k = 0; k < d * d; k++)
+      if (own[k] != (k % (d + 1) == 0 ? own[0] : 0)) return false;
+  }
+  return true;
+}
+
+/* Standardises by one scale for all directions, and keeps the mixture of z without matrices, for draws that
+ * need none (sampler/observed.h). */
+static Status prior_mixture_make_isotropic(Prior *prior, Closed *self) {
+  const Mixture *mixture = &self->mixture;
+  Isotropic *out = &self->isotropic;
+  const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  double total = 0;
+  for (size_t i = 0; i < d; i++) total += self->chain.scale[i] * self->chain.scale[i] / mixture->d;
+  for (size_t i = 0; i < d; i++) self->chain.scale[i] = sqrt(total);
+  TRY(denoiser_isotropic_create(prior->memory, mixture->d, mixture->components, out));
+  memcpy(out->weight, mixture->weight, count * sizeof *out->weight);
+  memcpy(out->mean, mixture->mean, count * d * sizeof *out->mean);
+  for (size_t c = 0; c < count; c++) out->variance[c] = mixture->covariance[c * d * d];
+  denoiser_isotropic_standardise(self->chain.shift, sqrt(total), out);
+  prior->isotropic = out;
+  return STATUS_OK;
+}
+
 /* Creates the prior of `mixture`, which is in the prior's memory and is prepared here, and builds the
  * chain. */
 static Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
@@ -107,6 +138,7 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   self->choice = *choice;
   prior->state = self;
   prior->d = mixture->d;
+  prior->isotropic = NULL;
   TRY(mixture_prepare(&self->mixture));
   size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   TRY(denoiser_chain_create(memory, &self->chain, mixture->d, &settings->schedule, settings->last_stage));
@@ -117,6 +149,9 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   ALLOCATE(memory, self->diffused->gradient, d * VECTOR_LANES);
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
   if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
+  /* In fewer dimensions matrices cost nothing. */
+  if (mixture->d > LINALG_BATCH_DIMENSION && prior_mixture_is_isotropic(&self->mixture))
+    TRY(prior_mixture_make_isotropic(prior, self));
   TRY(mixture_copy(&scratch, &self->mixture, &standardised));
   TRY(mixture_standardise(&standardised, self->chain.shift, self->chain.scale));
   memcpy(self->mean, standardised.mean, count * d * sizeof *self->mean);

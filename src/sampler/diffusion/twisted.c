@@ -43,9 +43,7 @@ enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
  * is particle k of draw g. */
 typedef struct {
   int particles; /* P */
-  enum { CLOUD_AUTO, CLOUD_ALWAYS, CLOUD_NEVER } cloud;
   int cloud_particles; /* 0: auto */
-  bool fine; /* the noise falls slowly enough for a cloud */
   bool only_clouds; /* for which nothing below `variance` is needed */
   double *mean, *variance; /* [d]: of the prior, in the chain's coordinates */
   JointChain chain;
@@ -194,48 +192,19 @@ static bool twisted_is_fine(const Schedule *schedule) {
 }
 
 /* Returns whether one cloud yields so many draws. */
-static bool twisted_has_cloud(const Sampler *sampler, int draws) {
-  const Twisted *self = sampler->state;
-  if (self->cloud != CLOUD_AUTO) return self->cloud == CLOUD_ALWAYS;
-  return sampler->setup.for_themselves && draws >= CLOUD_FROM && self->fine &&
-         history_subspace_exists(sampler->setup.likelihood) &&
-         !config_is(sampler->setup.options, "covariance", "loss");
+static bool twisted_has_cloud(const SamplerSetup *setup, int draws) {
+  const Config *options = setup->options;
+  if (!config_has(options, "cloud") || config_is(options, "cloud", "false"))
+    return false; /* joint has none */
+  if (config_is(options, "cloud", "true")) return true;
+  return setup->for_themselves && draws >= CLOUD_FROM && twisted_is_fine(&setup->prior->chain->schedule) &&
+         history_subspace_exists(setup->likelihood) && !config_is(options, "covariance", "loss");
 }
 
-/* Does the same for isotropic mixtures, in the few coordinates that matter (sampler/observed.h). */
-static Status twisted_draw_diagonal(const Diagonal *posterior, RngLanes rng, double *x, DrawNotes *notes,
-                                    int64_t *fallbacks) {
-  SCRATCH_ARENA(scratch);
-  const Config *options = posterior->options;
-  const size_t d = (size_t)posterior->prior->d;
-  const bool automatic = config_is(options, "cloud_particles", "auto");
-  Subspace seen = {.d = posterior->prior->d, .residual = posterior->residual};
-  double *mean, *variance;
-  ALLOCATE_ARRAYS(&scratch, d, &mean, &variance, &seen.value, &seen.reward);
-  ALLOCATE(&scratch, seen.direction, d * d);
-  for (size_t i = 0; i < d; i++) {
-    if (!(posterior->q[i] > 0)) continue;
-    seen.value[seen.rank] = sqrt(posterior->q[i]);
-    seen.reward[seen.rank] = posterior->b[i] / seen.value[seen.rank];
-    seen.direction[(size_t)seen.rank++ * d + i] = 1;
-  }
-  denoiser_isotropic_moments(posterior->prior, mean, variance);
-  const CloudTarget target = {.chain = posterior->chain,
-                              .seen = &seen,
-                              .mean = mean,
-                              .variance = variance,
-                              .particles = twisted_cloud_particles(
-                                  automatic ? 0 : config_int(options, "cloud_particles"), (int)rng.lanes)};
-  return cloud_draw(&target, rng, x, notes, fallbacks);
+/* Returns whether all draws come from clouds; a few at a time, as in settings spread over ranks, do not. */
+static bool twisted_has_vectors(const SamplerSetup *setup) {
+  return setup->draws >= CLOUD_FROM && twisted_has_cloud(setup, setup->draws);
 }
-
-static Status twisted_check_diagonal(const Config *options) {
-  if (!config_is(options, "cloud", "false") && config_is(options, "covariance", "jacobian")) return STATUS_OK;
-  return status_set(STATUS_INPUT, "key 'cloud': particles of each draw and covariance: loss need matrices");
-}
-
-const DiagonalOps diagonal_twisted = {
-    .together = true, .check = twisted_check_diagonal, .draw = twisted_draw_diagonal};
 
 /* ---- the samplers */
 
@@ -243,7 +212,7 @@ static void twisted_sample(Sampler *sampler, const History *history, RngLanes rn
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
   for (int run = 0; run < history->runs; run++) sampler->notes[run] = DRAW_NOTES_NONE;
-  if (self->only_clouds || twisted_has_cloud(sampler, draws)) {
+  if (self->only_clouds || twisted_has_cloud(&sampler->setup, draws)) {
     twisted_sample_clouds(sampler, history, rng, draws, theta, fallbacks);
     denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
     return;
@@ -264,13 +233,10 @@ static int64_t twisted_particles(const Config *options) {
 static Status twisted_create_clouds(Sampler *sampler, const SamplerSetup *setup) {
   Twisted *self = sampler->state;
   const Config *options = setup->options;
-  self->cloud = CLOUD_NEVER;
   if (!config_has(options, "cloud") || config_is(options, "cloud", "false")) return STATUS_OK;
-  self->cloud = config_is(options, "cloud", "true") ? CLOUD_ALWAYS : CLOUD_AUTO;
   if (!config_is(options, "cloud_particles", "auto"))
     self->cloud_particles = (int)config_int(options, "cloud_particles");
-  self->fine = twisted_is_fine(&setup->prior->chain->schedule);
-  self->only_clouds = twisted_has_cloud(sampler, setup->draws);
+  self->only_clouds = twisted_has_cloud(setup, setup->draws);
   ALLOCATE_ARRAYS(sampler->memory, sampler->d, &self->mean, &self->variance);
   return diffusion_moments_spread(setup->prior, self->mean, self->variance);
 }
@@ -345,7 +311,7 @@ const SamplerOps sampler_twisted = {
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .check = twisted_check,
+    .vectors = twisted_has_vectors,
     .create = twisted_create,
-    .diagonal = &diagonal_twisted,
     .sample = twisted_sample,
 };

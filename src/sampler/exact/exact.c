@@ -12,6 +12,7 @@
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
+#include "core/chunk.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
@@ -21,8 +22,53 @@
 
 /* ---- the posterior under a mixture */
 
+/* If nothing has matrices (SamplerSetup.diagonal), in the coordinates z of the chain. */
+typedef struct {
+  double *q, *b; /* [d]: the evidence of the run */
+  double *z, *uniform; /* [d, n], [n], n = CHUNK_LANES */
+} DiagonalMixture;
+
+static Status exact_diagonal_create(Sampler *self) {
+  const size_t d = (size_t)self->d;
+  DiagonalMixture *state;
+  ALLOCATE(self->memory, state, 1);
+  self->state = state;
+  ALLOCATE_ARRAYS(self->memory, d, &state->q, &state->b);
+  ALLOCATE(self->memory, state->z, d * CHUNK_LANES);
+  ALLOCATE(self->memory, state->uniform, CHUNK_LANES);
+  return STATUS_OK;
+}
+
+/* Picks a component by its weight in the posterior, then draws from its Gaussian. */
+static void exact_diagonal_sample(const Sampler *self, const History *history, RngLanes rng, double *theta) {
+  const DiagonalMixture *state = self->state;
+  const Chain *chain = self->setup.prior->chain;
+  const Isotropic *prior = self->setup.prior->isotropic;
+  const HistoryView view = history_view_in(history_view(history, 1, 0, 1), chain->shift, chain->scale);
+  double share[ISOTROPIC_COMPONENTS];
+  history_diagonal(&view, state->q, state->b);
+  denoiser_isotropic_shares(prior, state->q, 1, state->b, share);
+  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const int lanes = chunk.lanes;
+    rng_lanes_uniform(&chunk.rng, 1, state->uniform);
+    rng_lanes_normal(&chunk.rng, prior->d, state->z);
+    for (int n = 0; n < lanes; n++) {
+      const int c = lanes_pick(prior->components, 1, share, state->uniform[n]);
+      const double *mean = prior->mean + (ptrdiff_t)c * prior->d, v = prior->variance[c];
+      for (int i = 0; i < prior->d; i++) {
+        const double widened = 1 + state->q[i] * v;
+        double *z = &state->z[i * lanes + n];
+        *z = (mean[i] + v * state->b[i]) / widened + sqrt(v / widened) * *z;
+      }
+    }
+    denoiser_chain_to_theta(chain, lanes, state->z);
+    chunk_store(&chunk, prior->d, state->z, theta);
+  }
+}
+
 static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
+  if (setup->diagonal) return exact_diagonal_create(self);
   MixtureOptions options = mixture_posterior_options(setup->options);
   options.alone = setup->alone;
   TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs, options,
@@ -33,7 +79,10 @@ static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
 
 static void exact_mixture_sample(Sampler *self, const History *history, RngLanes rng, int draws,
                                  double *theta, int64_t *fallbacks) {
-  mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
+  if (self->setup.diagonal)
+    exact_diagonal_sample(self, history, rng, theta);
+  else
+    mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
 }
 
 static void exact_mixture_moments(Sampler *self, const History *history, double *mean, double *covariance,
@@ -46,7 +95,7 @@ static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
   .exact = true, .keys = KEYS, .check = mixture_posterior_check, .create = exact_mixture_create,             \
-  .sample = exact_mixture_sample, .moments = exact_mixture_moments
+  .vectors = sampler_always_vectors, .sample = exact_mixture_sample, .moments = exact_mixture_moments
 
 /* ---- any posterior that can be drawn from */
 
@@ -67,7 +116,7 @@ typedef enum { EXACT_NOT, EXACT_MIXTURE, EXACT_HYPERCUBE, EXACT_ENVELOPE } Exact
 
 static ExactWay exact_way(const Prior *prior, const Likelihood *likelihood) {
   if (likelihood_is_conjugate(likelihood)) {
-    if (prior->mixture) return EXACT_MIXTURE;
+    if (prior->mixture || prior->isotropic) return EXACT_MIXTURE;
     if (prior->hypercube && prior->d <= HYPERCUBE_MOST_DIMENSIONS) return EXACT_HYPERCUBE;
   }
   return prior->ops->log_density && prior->d == 2 ? EXACT_ENVELOPE : EXACT_NOT;
@@ -224,7 +273,7 @@ const SamplerOps sampler_exact = {
     .fits = exact_fits,
     .exact = true,
     .create = exact_create,
-    .diagonal = &diagonal_exact,
+    .vectors = sampler_always_vectors,
     .sample = exact_sample,
     .moments = exact_mixture_moments,
     .moments_need = NEEDS_MIXTURE | NEEDS_CONJUGATE,

@@ -118,9 +118,12 @@ static HistoryView localised_view(const Denoiser *denoiser, const History *histo
  * whether it is the log likelihood itself. */
 static bool localised_find_evidence(Localised *self, const HistoryView *view, int64_t *fallbacks) {
   LaneEvidence *at = &self->evidence;
-  const bool whole =
-      evidence_decompose_lanes(view, self->scratch, self->z, at->basis, at->eigenvalue, self->rotated);
-  if (whole) {
+  const bool diagonal = self->walk.denoiser->add_draw,
+             whole = diagonal || evidence_decompose_lanes(view, self->scratch, self->z, at->basis,
+                                                          at->eigenvalue, self->rotated);
+  if (diagonal) {
+    history_diagonal(view, at->eigenvalue, at->vector);
+  } else if (whole) {
     linalg_lanes_multiply(view->history->d, view->lanes, at->basis, self->rotated, at->vector);
   } else {
     linearised_find(self, view, fallbacks);
@@ -228,9 +231,27 @@ static Status localised_check(const Config *options, const Likelihood *likelihoo
       last);
 }
 
+/* Creates what has matrices. */
+static Status localised_create_matrices(Sampler *sampler, const SamplerSetup *setup) {
+  Arena *memory = sampler->memory;
+  Localised *self = sampler->state;
+  const size_t d = (size_t)sampler->d, vector = d * DENOISER_LANES, matrix = d * vector;
+  const int lanes = likelihood_rows(setup->likelihood, DENOISER_LANES);
+  TRY(denoiser_evidence_create(memory, sampler->d, &self->evidence));
+  ALLOCATE_ARRAYS(memory, matrix, &self->scratch, &self->precision);
+  ALLOCATE(memory, self->rotated, vector);
+  TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
+  TRY(irls_create(memory, sampler->d, lanes, 1e-2, &self->irls));
+  TRY(ep_create(memory, sampler->d, lanes, EP_TOLERANCE, &self->ep));
+  ALLOCATE(memory, self->prior_precision, d * d * (size_t)lanes);
+  ALLOCATE_ARRAYS(memory, d * (size_t)lanes, &self->prior_vector, &self->moved, &self->candidate);
+  ALLOCATE_ARRAYS(memory, lanes, &self->log_evidence, &self->log_weight, &self->uniform);
+  return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
+}
+
 static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, vector = d * DENOISER_LANES, matrix = d * vector;
+  const size_t vector = (size_t)sampler->d * DENOISER_LANES;
   const double first = config_real(setup->options, "first_precision"),
                last = config_real(setup->options, "last_precision");
   const bool from_mixture = config_is(setup->options, "covariance", "mixture");
@@ -244,19 +265,12 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   TRY(denoiser_localisation_create(memory, setup->prior->denoiser, from_mixture,
                                    (int)config_int(setup->options, "steps"), first, last, &self->walk));
-  TRY(denoiser_evidence_create(memory, sampler->d, &self->evidence));
-  ALLOCATE_ARRAYS(memory, matrix, &self->scratch, &self->precision);
-  ALLOCATE_ARRAYS(memory, vector, &self->rotated, &self->z);
-  ALLOCATE(memory, self->lane_fallbacks, DENOISER_LANES);
-  TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
-  const int lanes = likelihood_rows(setup->likelihood, DENOISER_LANES);
   self->particles = (int)config_int(setup->options, "particles");
-  TRY(irls_create(memory, sampler->d, lanes, 1e-2, &self->irls));
-  TRY(ep_create(memory, sampler->d, lanes, EP_TOLERANCE, &self->ep));
-  ALLOCATE(memory, self->prior_precision, d * d * (size_t)lanes);
-  ALLOCATE_ARRAYS(memory, d * (size_t)lanes, &self->prior_vector, &self->moved, &self->candidate);
-  ALLOCATE_ARRAYS(memory, lanes, &self->log_evidence, &self->log_weight, &self->uniform);
-  return reservoir_create(memory, CHUNK_LANES, &self->reservoir);
+  ALLOCATE(memory, self->z, vector);
+  ALLOCATE(memory, self->lane_fallbacks, DENOISER_LANES);
+  if (!setup->diagonal) return localised_create_matrices(sampler, setup);
+  ALLOCATE_ARRAYS(memory, vector, &self->evidence.eigenvalue, &self->evidence.vector);
+  return STATUS_OK;
 }
 
 static const ConfigKey KEYS[] = {
@@ -285,5 +299,5 @@ const SamplerOps sampler_localised = {
     .create = localised_create,
     .sample = localised_sample,
     .marginal = localised_marginal,
-    .diagonal = &diagonal_localised,
+    .vectors = sampler_always_vectors,
 };

@@ -1,5 +1,6 @@
 #include "sampler/markov/langevin.h"
 
+#include "core/lanes.h"
 #include "core/real.h"
 #include "core/special.h"
 
@@ -22,6 +23,11 @@ SIMD_CLONES
 void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double *of_p,
                       const double *covariance, double *mean, double *variance) {
   const int own = basis->shared ? 1 : lanes;
+  if (basis->identity) {
+    lanes_repeat(d, lanes, of_p, mean);
+    lanes_repeat(d, lanes, covariance, variance);
+    return;
+  }
   for (int k = 0; k < d; k++, mean += lanes, variance += lanes) {
     for (int n = 0; n < own; n++) mean[n] = variance[n] = 0;
     for (int i = 0; i < d; i++) {
@@ -45,7 +51,7 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
   ASSERT(lanes <= self->capacity);
   self->lanes = lanes;
   self->prior = *prior;
-  self->basis = tilt->basis;
+  self->basis = tilt->basis && !tilt->basis->identity ? tilt->basis : NULL;
   for (int at = 0; at < d * lanes; at++) {
     const double v = variance[at], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
     self->mean[at] = special_two_products(square, b[at], share, mean[at]);

@@ -50,7 +50,7 @@ typedef struct {
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
 
 /* Projects p, which has the mean of_p[d] and the covariance[d, d] in all lanes, onto the vectors of a basis:
- * mean[d, n], variance[d, n]. */
+ * mean[d, n], variance[d, n]. If the basis is the identity, covariance[d] are the variances alone. */
 void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double *of_p,
                       const double *covariance, double *mean, double *variance);
 /* The tilt in an eigenbasis, and what p is assumed to be there. Not owned. */

@@ -9,6 +9,9 @@
  * badly the prior is conditioned. N(A^-1 m, I) is just as simple in the eigenbasis of the evidence, so the
  * steps are taken there, and no step multiplies by a matrix.
  *
+ * If nothing has matrices (SamplerSetup.diagonal) the steps are taken in the coordinates of the chain, whose
+ * density of the clean sample is that of the prior.
+ *
  * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian with the
  * prior's moments, and the rest of the likelihood is part of the density. So the target is still the
  * posterior itself, and long chains are a reference for other samplers. */
@@ -32,8 +35,9 @@ typedef struct {
   int steps;
   double step_size;
   const Mixture *prior;
+  const Chain *chain; /* in whose coordinates the prior and the evidence are diagonal; NULL: they are not */
   bool white; /* one Gaussian and Gaussian rewards: steps are taken in the eigenbasis */
-  double *mean, *covariance; /* [d], [d, d]: of the prior, in x */
+  double *mean, *covariance; /* [d], [d, d]: of the prior, in x; the variances alone with a chain */
   double *root; /* [d, d]: A; NULL: the identity */
   EvidenceBasis basis;
   double *matrix, *q, *vector, *b; /* [d, d, n], [d, n], [d, n], [d, n]: the evidence */
@@ -51,6 +55,12 @@ typedef struct {
 static void mala_density(const void *context, int lanes, double *x, double *log_density, double *score) {
   const Mala *self = context;
   mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
+}
+
+static void mala_chain_density(const void *context, int lanes, double *x, double *log_density,
+                               double *score) {
+  const Mala *self = context;
+  self->chain->density(self->chain, 0, lanes, x, log_density, score);
 }
 
 /* Computes the density of the prior times the likelihood, without the evidence, which is in the tilt. */
@@ -104,8 +114,11 @@ static void mala_white_density(const void *context, int lanes, double *x, double
 static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Mala *self = sampler->state;
-  LangevinPrior prior = {
-      .at = self->white ? mala_white_density : mala_density, .context = self, .has_density = true};
+  LangevinPrior prior = {.at = self->chain   ? mala_chain_density
+                               : self->white ? mala_white_density
+                                             : mala_density,
+                         .context = self,
+                         .has_density = true};
   const int d = sampler->d;
   const LangevinTilt tilt = {.basis = self->white ? NULL : &self->basis,
                              .q = self->q,
@@ -115,6 +128,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     self->view = history_view(history, draws, chunk.first, lanes);
+    if (self->chain) self->view = history_view_in(self->view, self->chain->shift, self->chain->scale);
     if (!evidence_decompose(&self->view, self->root, self->matrix, self->vector, &self->basis, self->q,
                             self->b)) {
       mala_linearise(self, fallbacks);
@@ -129,6 +143,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
       evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
       if (self->root) linalg_lanes_multiply_shared(d, lanes, false, self->root, self->vector, self->theta);
     }
+    if (self->chain) denoiser_chain_to_theta(self->chain, lanes, self->theta);
     chunk_store(&chunk, d, self->white && !self->root ? self->vector : self->theta, theta);
   }
 }
@@ -137,20 +152,25 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
   const Mixture *prior = setup->prior->mixture;
+  const bool diagonal = setup->diagonal;
   const int rows = likelihood_rows(setup->likelihood, CHUNK_LANES);
   Mala *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->prior = prior;
-  self->white = prior->components == 1 && rows == 0;
+  self->chain = diagonal ? setup->prior->chain : NULL;
+  self->white = !diagonal && prior->components == 1 && rows == 0;
   self->steps = (int)config_int(setup->options, "steps");
   self->step_size = config_real(setup->options, "step_size");
   ALLOCATE(memory, self->mean, d);
-  ALLOCATE(memory, self->covariance, d * d);
-  ALLOCATE_ARRAYS(memory, d * vector, &self->matrix, &self->basis.u);
+  ALLOCATE(memory, self->covariance, diagonal ? d : d * d);
+  if (!diagonal) ALLOCATE_ARRAYS(memory, d * vector, &self->matrix, &self->basis.u);
   ALLOCATE_ARRAYS(memory, vector, &self->q, &self->vector, &self->b, &self->prior_mean, &self->prior_variance,
                   &self->theta, &self->gradient);
-  mixture_moments(prior, self->mean, self->covariance);
+  if (diagonal)
+    denoiser_isotropic_moments(setup->prior->isotropic, self->mean, self->covariance);
+  else
+    mixture_moments(prior, self->mean, self->covariance);
   if (rows > 0) {
     ALLOCATE(memory, self->prior_precision, d * vector);
     ALLOCATE_ARRAYS(memory, vector, &self->prior_vector, &self->image);
@@ -184,6 +204,6 @@ const SamplerOps sampler_mala = {
     .needs = NEEDS_MIXTURE,
     .keys = KEYS,
     .create = mala_create,
-    .diagonal = &diagonal_mala,
+    .vectors = sampler_always_vectors,
     .sample = mala_sample,
 };

@@ -14,6 +14,19 @@ Status moments_of_prior(const Prior *prior, RngLanes rng, double *mean, double *
     mixture_moments(prior->mixture, mean, covariance);
     return STATUS_OK;
   }
+  if (prior->isotropic) {
+    const Chain *chain = prior->chain;
+    const size_t d = (size_t)prior->d;
+    double *variance;
+    ALLOCATE(&scratch, variance, d);
+    memset(covariance, 0, d * d * sizeof *covariance);
+    denoiser_isotropic_moments(prior->isotropic, mean, variance);
+    for (size_t i = 0; i < d; i++) {
+      mean[i] = chain->shift[i] + chain->scale[i] * mean[i];
+      covariance[i * (d + 1)] = chain->scale[i] * chain->scale[i] * variance[i];
+    }
+    return STATUS_OK;
+  }
   ALLOCATE(&scratch, theta, (size_t)prior->d * (size_t)draws);
   prior->ops->sample(prior, &rng, theta);
   linalg_moments(prior->d, draws, theta, mean, covariance);

@@ -124,6 +124,7 @@ const SamplerOps sampler_smc = {
     .default_prior = "diffusion",
     .by_observation = true,
     .keys = KEYS,
+    .vectors = sampler_always_vectors,
     .create = smc_create,
     .sample = smc_sample,
     .begin = smc_begin,

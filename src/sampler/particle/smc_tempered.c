@@ -179,6 +179,7 @@ const SamplerOps sampler_smc_tempered = {
     .default_prior = "mixture",
     .needs = NEEDS_DENSITY,
     .keys = KEYS,
+    .vectors = sampler_always_vectors,
     .create = tempered_create,
     .sample = tempered_sample,
 };

@@ -18,12 +18,14 @@ Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool expone
     ALLOCATE(memory, out->covariance, d * vector);
     ALLOCATE(memory, out->repaired, 2 * d * d + d);
   }
+  if (exponential && setup->diagonal) return STATUS_OK;
   return diffusion_moments_create(memory, setup->prior, false, &out->moments);
 }
 
-/* Takes the stage with e^h = 1 / sqrt(alpha_t) and e^2h - 1 = beta_t / alpha_t. */
-void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
-                              double *eps) {
+/* Takes a stage of `exponential` from t to t - 1, in place on s[d, count], with e^h = 1 / sqrt(alpha_t) and
+ * e^2h - 1 = beta_t / alpha_t; eps[d, count] is scratch. */
+static void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
+                                     double *eps) {
   const Schedule *schedule = &chain->schedule;
   const double growth = 1 / sqrt(schedule->alpha[t]);
   const double of_noise = -2 * (growth - 1) / sqrt(1 - schedule->alpha_bar[t]);

@@ -24,7 +24,7 @@
 typedef struct {
   const Chain *chain;
   bool exponential;
-  DenoisedMoments moments;
+  DenoisedMoments moments; /* not with `exponential` if nothing has matrices (SamplerSetup.diagonal) */
   int *lane; /* [n]: the lanes that take part in a stage */
   double *z, *s, *normal, *eps; /* [d, n]; the last three are packed for these lanes */
   double *covariance, *repaired; /* [d, d, n], [2 d + 1, d]; only with `moments` */
@@ -40,9 +40,6 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count);
 /* Runs from stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are the REVERSE
  * substreams of the chunk's: d normals per stage, each stage at a different position. */
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s, int64_t *fallbacks);
-/* Takes one stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
-void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
-                              double *eps);
 
 /* ---- the flow of a quadratic tilt along the Ornstein-Uhlenbeck process (Bruna and Han, Tilted transport,
  * equation 1), in closed form for each eigenvalue of Q.

@@ -39,7 +39,7 @@ typedef struct {
   History tilt; /* of one run, with the evidence Q_t and b_t */
   Sampler sampler;
   double *draws; /* [d, M] */
-  double *precision, *vector; /* [d, d], [d]: Q_t and b_t */
+  double *precision, *vector; /* [d, d], [d]: Q_t and b_t; [d] if that is diagonal */
 } TiltCloud;
 
 /* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
@@ -48,7 +48,7 @@ typedef struct {
   Baseline baseline;
   int steps;
   double step_size, margin;
-  double *mean, *covariance; /* [d], [d, d]: of the clean sample */
+  double *mean, *covariance; /* [d], [d, d]: of the clean sample; if nothing has matrices, its variances */
   EvidenceBasis basis; /* of the tilt */
   double *matrix, *q, *b; /* [d, d, n], [d, n], [d, n]: the tilt, q and b in its eigenbasis */
   int *stage; /* [n]: t_0 */
@@ -221,9 +221,11 @@ static Status tilted_create_cloud(Arena *memory, const SamplerSetup *setup, Tilt
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = self};
   ALLOCATE_ARRAYS(memory, d * (size_t)particles, &self->normal, &self->score);
   ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
-  ALLOCATE(memory, self->precision, d * d);
+  ALLOCATE(memory, self->precision, setup->diagonal ? d : d * d);
   ALLOCATE(memory, self->vector, d);
-  TRY(history_create(memory, setup->prior->d, 1, setup->likelihood, &self->tilt));
+  const DiagonalEvidence none = {.d = setup->prior->d, .q = self->precision, .b = self->vector};
+  TRY(setup->diagonal ? history_create_diagonal(memory, &none, setup->likelihood, &self->tilt)
+                      : history_create(memory, setup->prior->d, 1, setup->likelihood, &self->tilt));
   snprintf(count, sizeof count, "particles=%d", particles);
   TRY(config_options(memory, "tilted", sampler_keys(&sampler_smc_tempered), 1, sets, &options));
   inner.prior = &self->prior;
@@ -247,9 +249,15 @@ static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLane
     streams.lanes = (uint32_t)draws;
     tilted_find_tilt(self, &view);
     cloud->stage = self->stage[0];
-    linalg_factor_spectral(d, 1, self->basis.u, self->q, cloud->precision);
-    linalg_lanes_multiply(d, 1, self->basis.u, self->b, cloud->vector);
-    history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
+    if (self->basis.identity) {
+      history_set_diagonal(
+          &cloud->tilt,
+          &(DiagonalEvidence){.d = d, .observations = history->rounds, .q = self->q, .b = self->b});
+    } else {
+      linalg_factor_spectral(d, 1, self->basis.u, self->q, cloud->precision);
+      linalg_lanes_multiply(d, 1, self->basis.u, self->b, cloud->vector);
+      history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
+    }
     sampler_sample(&cloud->sampler, &cloud->tilt, streams, draws, cloud->draws, fallbacks + run);
     lanes_copy(d, draws, cloud->draws, draws, theta + (size_t)run * (size_t)draws, (int)rng.lanes);
     sampler->notes[run].ess = cloud->sampler.notes[0].ess;
@@ -298,6 +306,15 @@ static bool tilted_reverse_is_exponential(const Config *options, double d) {
                                                : config_is(options, "reverse", "exponential");
 }
 
+/* Finds mean and covariance of the clean sample. The reverse chain has the latter as Q diag(r^2) Q'. */
+static void tilted_find_moments(Tilted *self) {
+  const DenoisedMoments *from = &self->reverse.moments;
+  const int d = self->chain->d;
+  memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
+  for (int k = 0; k < d; k++) self->stage_variance[k] = from->deviation[k] * from->deviation[k];
+  linalg_factor_spectral(d, 1, from->basis, self->stage_variance, self->covariance);
+}
+
 static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const Config *options = setup->options;
@@ -312,8 +329,8 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
   ALLOCATE(memory, self->mean, d);
-  ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
-  ALLOCATE_ARRAYS(memory, (size_t)d * vector, &self->matrix, &self->basis.u);
+  ALLOCATE(memory, self->covariance, setup->diagonal ? (size_t)d : (size_t)d * (size_t)d);
+  if (!setup->diagonal) ALLOCATE_ARRAYS(memory, (size_t)d * vector, &self->matrix, &self->basis.u);
   ALLOCATE_ARRAYS(memory, vector, &self->q, &self->b, &self->s, &self->z, &self->stage_mean,
                   &self->stage_variance, &self->some_x, &self->some_score);
   ALLOCATE(memory, self->some_log, CHUNK_LANES);
@@ -322,17 +339,22 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->group, CHUNK_LANES + 1);
   TRY(langevin_create(memory, d, CHUNK_LANES, &self->langevin));
   TRY(tilt_reverse_create(memory, setup, tilted_reverse_is_exponential(options, d), &self->reverse));
-  /* The reverse chain has the covariance of the clean sample as Q diag(r^2) Q'. */
-  const DenoisedMoments *from = &self->reverse.moments;
-  memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
-  for (int k = 0; k < d; k++) self->stage_variance[k] = from->deviation[k] * from->deviation[k];
-  linalg_factor_spectral(d, 1, from->basis, self->stage_variance, self->covariance);
+  if (setup->diagonal)
+    denoiser_isotropic_moments(setup->prior->isotropic, self->mean, self->covariance);
+  else
+    tilted_find_moments(self);
   if (self->baseline == BASELINE_SMC) return tilted_create_cloud(memory, setup, &self->cloud);
   if (self->baseline != BASELINE_EXACT) return STATUS_OK;
   SamplerSetup exact = *setup;
   exact.options = NULL;
   Status status = sampler_create(memory, &sampler_exact, &exact, &self->exact);
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
+}
+
+/* Returns whether no matrices are asked for: moments of the reverse process have some, in more dimensions
+ * than `auto` uses them in. */
+static bool tilted_has_vectors(const SamplerSetup *setup) {
+  return !config_is(setup->options, "reverse", "moments");
 }
 
 static const ConfigKey KEYS[] = {
@@ -361,6 +383,6 @@ const SamplerOps sampler_tilted = {
     .needs = NEEDS_CHAIN | NEEDS_CONJUGATE,
     .keys = KEYS,
     .create = tilted_create,
-    .diagonal = &diagonal_tilted,
+    .vectors = tilted_has_vectors,
     .sample = tilted_sample,
 };

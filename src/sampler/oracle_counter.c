@@ -1,4 +1,4 @@
-#include "sampler/check/oracle_counter.h"
+#include "sampler/oracle_counter.h"
 
 /* Counts evaluations, and returns what is asked instead. */
 static const Chain *oracle_chain(const Chain *chain, int64_t calls) {
@@ -65,6 +65,13 @@ static void oracle_moments_from_mixture(const Denoiser *denoiser, const LaneEvid
   asked->moments_from_mixture(asked, at, mean, covariance, lane_fallbacks, scratch);
 }
 
+/* Counts D, and a product with C. */
+static void oracle_add_draw(const Denoiser *denoiser, const LaneEvidence *at, DenoiserStep step,
+                            RngLanes *rng, double *x, void *scratch) {
+  const Denoiser *asked = oracle_denoiser(denoiser, 2 * (int64_t)at->lanes);
+  asked->add_draw(asked, at, step, rng, x, scratch);
+}
+
 void oracle_counter_begin(const Prior *original, OracleCounter *out) {
   *out = (OracleCounter){.prior = *original, .original = original};
   if (original->chain) {
@@ -83,7 +90,8 @@ void oracle_counter_begin(const Prior *original, OracleCounter *out) {
     out->denoiser = *original->denoiser;
     out->denoiser.state = out;
     out->denoiser.scratch = oracle_scratch;
-    out->denoiser.moments = oracle_moments;
+    if (original->denoiser->moments) out->denoiser.moments = oracle_moments;
+    if (original->denoiser->add_draw) out->denoiser.add_draw = oracle_add_draw;
     if (original->denoiser->moments_from_mixture)
       out->denoiser.moments_from_mixture = oracle_moments_from_mixture;
     out->prior.denoiser = &out->denoiser;
