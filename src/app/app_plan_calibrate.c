@@ -226,7 +226,7 @@ Status app_plan_calibrate(Arena *memory, const PlanSource *source, PlanTimes *ou
   ALLOCATE(&scratch, order, settings);
   for (int i = 0; i < cells; i++) out->run[i] = NAN;
   for (int s = 0; s < settings; s++)
-    if (!study_problem_is_large(file->settings[s])) order[count++] = s;
+    if (!study_problem_is_distributed(file->settings[s])) order[count++] = s;
   qsort_r(order, (size_t)count, sizeof *order, plan_smallest_first, (void *)(uintptr_t)source->study);
   out->measured_count = count < MOST_SETTINGS ? count : MOST_SETTINGS;
   const double step = out->measured_count > 1 ? (count - 1.0) / (out->measured_count - 1) : 1;

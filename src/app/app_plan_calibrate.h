@@ -41,6 +41,6 @@ typedef struct {
   const Study *study;
 } PlanSource;
 
-/* Measures the times of a study. A policy whose block fails has none, and stderr says why; nor have large
- * settings, whose policies share their work. Collective, for one rank. */
+/* Measures the times of a study. A policy whose block fails has none, and stderr says why; nor have
+ * settings spread over ranks, whose policies share their work. Collective, for one rank. */
 Status app_plan_calibrate(Arena *memory, const PlanSource *source, PlanTimes *out);

@@ -1,6 +1,5 @@
 #include "app/app_plan_estimate.h"
 
-#include "parallel/grid.h"
 #include "study/study_problem.h"
 
 /* Distinct fits, by their hashes. */
@@ -49,9 +48,9 @@ static Status app_plan_count_priors(const Study *study, const PlanTimes *times, 
 }
 
 /* Returns the peak bytes, over all ranks that hold the matrices: either of the decomposition (the matrix, its
- * eigenvectors, and two matrices of work space) or, later, of the eigenvectors together with exact draws,
- * draws being made, and a product of two sets of draws. */
-static double app_plan_shared_matrix_bytes(const Config *setting) {
+ * eigenvectors, and two matrices of work space) or, later, of exact draws, draws being made, and a product of
+ * two sets of draws. */
+static double app_plan_spread_bytes(const Config *setting) {
   const double d = study_dimension(setting), most = fmax(d, study_problem_arms(setting)),
                draws = (double)config_int(setting, "draws"),
                reference = config_is(setting, "reference_draws", "draws")
@@ -59,7 +58,7 @@ static double app_plan_shared_matrix_bytes(const Config *setting) {
                                : (double)config_int(setting, "reference_draws"),
                larger = fmax(draws, reference);
   return fmax(4 * dense_bytes(most, most),
-              dense_bytes(d, d + reference + 2 * larger) + dense_bytes(larger, larger));
+              dense_bytes(d, reference + 2 * larger) + dense_bytes(larger, larger));
 }
 
 /* Adds up the measured times of all runs; without `times` they are unknown. */
@@ -82,11 +81,10 @@ Status app_plan_estimate_study(const Study *study, const PlanTimes *times, Estim
   const StudyFile *file = study->file;
   const Config *first = file->settings[0];
   const double most = (double)study->runs.most;
-  *out = (Estimate){.large_is_spread = grid_is_available()};
+  *out = (Estimate){0};
   for (int s = 0; s < file->setting_count; s++) {
-    if (!study_problem_is_large(file->settings[s])) continue;
-    out->large = fmax(out->large, app_plan_shared_matrix_bytes(file->settings[s]));
-    out->large_is_spread &= study_problem_is_distributed(file->settings[s]);
+    if (!study_problem_is_distributed(file->settings[s])) continue;
+    out->spread = fmax(out->spread, app_plan_spread_bytes(file->settings[s]));
   }
   double curves = (double)study->curve_count * study->points * sizeof(double);
   double arms = config_has(first, "problem.arms") ? study_problem_arms(first) : 1;

@@ -13,8 +13,7 @@ typedef struct {
   int priors; /* distinct fits */
   double memory; /* bytes per rank: one block and the arrays of the reducer */
   double networks; /* the part of `memory` for Gaussians on the weights of a network */
-  double large; /* bytes of the shared matrices of the largest setting that has them, over all ranks */
-  bool large_is_spread; /* whether all settings that share matrices spread them over the ranks */
+  double spread; /* bytes of the matrices of the largest setting that spreads them, over all ranks */
   double bytes; /* of results.nc before compression, and the journals */
 } Estimate;
 

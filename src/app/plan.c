@@ -3,6 +3,7 @@
 #include "app/app.h"
 #include "app/app_plan_estimate.h"
 #include "io/io_shell.h"
+#include "parallel/grid.h"
 #include "study/study_problem.h"
 
 #include <ctype.h>
@@ -69,21 +70,19 @@ static Status plan_print_json(const Study *study, const PlanTimes *times, const 
       app_json_number(estimate->least_hours + estimate->training_hours), "training_core_hours",
       app_json_number(estimate->training_hours), "seconds_per_run", seconds, "shared_seconds_per_run",
       app_json_number(times ? times->shared[0] : NAN), "memory_bytes_per_rank", estimate->memory,
-      "shared_matrix_bytes", estimate->large, "bytes", estimate->bytes, "config_sha256", file->sha256,
+      "shared_matrix_bytes", estimate->spread, "bytes", estimate->bytes, "config_sha256", file->sha256,
       "config", file->resolved);
   return app_print_json(root, 0);
 }
 
-/* Prints the settings, or the first of many, with how those with shared matrices are run. */
+/* Prints the settings, or the first of many, with where their matrices are. */
 static void plan_print_settings(const StudyFile *file) {
   for (int s = 0; s < file->setting_count && s < SHOWN_SETTINGS; s++)
     printf("#   %s%s\n", file->setting_labels[s],
-           !study_problem_is_large(file->settings[s]) ? "" /* each draw has its own matrices */
-           : study_problem_is_distributed(file->settings[s])
-               ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK on a single "
-                 "rank), as d is at least linear_algebra.distributed_from"
-               : ": matrices shared by all draws, on one rank (LAPACK), as d is below "
-                 "linear_algebra.distributed_from");
+           study_problem_is_distributed(file->settings[s])
+               ? ": matrices spread over all ranks (ScaLAPACK; LAPACK on a single rank), as d is at least "
+                 "linear_algebra.distributed_from"
+               : "");
   if (file->setting_count > SHOWN_SETTINGS) printf("#   and %d more\n", file->setting_count - SHOWN_SETTINGS);
 }
 
@@ -133,10 +132,10 @@ static void plan_print_needs(const Study *study, const PlanTimes *times, const E
   plan_print_settings(file);
   if (times) plan_print_times(file, times);
   plan_print_hours(study, times, estimate);
-  if (estimate->large > 0)
+  if (estimate->spread > 0)
     printf(
         "# about %.2g GB of memory for the matrices of the largest setting, over all ranks that hold them\n",
-        estimate->large / 1e9);
+        estimate->spread / 1e9);
   printf("# about %.0f MB of memory for each rank, %.1f MB of files\n", estimate->memory / 1e6,
          estimate->bytes / 1e6);
 }
@@ -178,10 +177,10 @@ typedef struct {
 } SlurmJob;
 
 /* Returns the most ranks that a study can use: the ranks of one node, or of all that are allowed, if its
- * shared matrices are spread over them; else a tenth of its tasks. */
+ * matrices are spread over them; else a tenth of its tasks. */
 static double slurm_most_ranks(const Study *study, const Estimate *estimate, double cores) {
   const double tasks = fmax(1, floor(study->task_count / TASKS_PER_RANK)), nodes = arguments.max_nodes;
-  if (estimate->large > 0 && estimate->large_is_spread) return fmax(1, nodes) * cores;
+  if (estimate->spread > 0 && grid_is_available()) return fmax(1, nodes) * cores;
   return nodes > 0 ? fmin(tasks, nodes * cores) : tasks;
 }
 
@@ -236,9 +235,8 @@ static Status slurm_print(const Study *study, const Estimate *estimate) {
     putchar(isalnum((unsigned char)*c) || strchr("._-", *c) ? *c : '_');
   printf("\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", job.nodes,
          job.each);
-  /* Matrices that are not spread are all on one rank, and Slurm gives every rank the same memory. */
-  const double shared =
-      estimate->large_is_spread ? estimate->large / (job.nodes * job.each) : estimate->large;
+  /* Without ScaLAPACK they are all on one rank, and Slurm gives every rank the same memory. */
+  const double shared = grid_is_available() ? estimate->spread / (job.nodes * job.each) : estimate->spread;
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(SLURM_MARGIN * (estimate->memory + shared) / 1048576));
   printf("#SBATCH --time=%02ld:%02ld:00\n", job.minutes / 60, job.minutes % 60);
   printf("##SBATCH --partition=NAME  # if the cluster requires one: see `sinfo -s`\n"

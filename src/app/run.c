@@ -145,7 +145,7 @@ static Status app_run_all_tasks(const Study *study, TasksOutcome *outcome) {
   const TasksOptions *tasks = &arguments.tasks;
   TRY(finished_open_all(&scratch, arguments.directory, study, &finished));
   TRY(finished_check(tasks->shard, tasks->shards, &finished));
-  TRY(tasks_large_run(&finished, tasks, outcome));
+  TRY(tasks_spread_run(&finished, tasks, outcome));
   TRY(tasks_run(&finished, tasks, outcome));
   if (!io_lock_lost(lock)) return parallel_agree(STATUS_OK);
   return parallel_agree(status_set(STATUS_FILE,

@@ -125,15 +125,15 @@ static Status verify_folder(void) {
     if (!usable) print_task(&study, &task, "UNUSABLE: ", status_message());
     found.read++;
     found.damaged += !usable;
-    /* Failed tasks, and tasks of large settings, are not run again. */
-    if (usable && finished.state[i] == RUN_OK && !study_task_is_large(&study, &task))
+    /* Failed tasks, and tasks of settings spread over ranks, are not run again. */
+    if (usable && finished.state[i] == RUN_OK && !study_task_is_distributed(&study, &task))
       found.order[found.count++] = i;
   }
   TRY(verify_check_files(&found));
   if (found.count == 0 && found.damaged == 0 && found.others_damaged == 0)
-    return status_set(STATUS_INPUT,
-                      "%s: no finished task to verify (those of large settings are not run again)",
-                      directory);
+    return status_set(
+        STATUS_INPUT,
+        "%s: no finished task to verify (those of settings spread over ranks are not run again)", directory);
   Rng rng = {.key = rng_key(study.seed, RNG_VERIFY)};
   for (int i = found.count - 1; i > 0; i--) { /* shuffles by the method of Fisher and Yates */
     int j = (int)rng_index(&rng, (uint64_t)i + 1), kept = found.order[i];

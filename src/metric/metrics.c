@@ -1,8 +1,10 @@
 #include "metric/metrics.h"
 
+#include "core/chunk.h"
 #include "io/io_dataset.h"
 #include "model/mixture/mixture_density.h"
 
+#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -46,6 +48,34 @@ static void metric_mode_fractions(const Mixture *modes, int n, const double *x, 
   for (int i = 0; i < n; i++)
     if (which[i] >= 0) fraction[(int)which[i]]++;
   for (int c = 0; c < modes->components; c++) fraction[c] /= n;
+}
+
+/* Computes the same for a mixture without matrices; of equal densities the first counts. */
+static Status metric_isotropic_fractions(const Isotropic *modes, int n, const double *x, double *fraction) {
+  SCRATCH_ARENA(scratch);
+  const int d = modes->d;
+  double *some;
+  int component[CHUNK_LANES];
+  ALLOCATE(&scratch, some, (size_t)d * CHUNK_LANES);
+  memset(fraction, 0, (size_t)modes->components * sizeof *fraction);
+  for (int first = 0; first < n; first += CHUNK_LANES) {
+    const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
+    lanes_copy(d, count, x + first, n, some, count);
+    denoiser_isotropic_nearest(modes, count, some, component);
+    for (int k = 0; k < count; k++) fraction[component[k]] += 1.0 / n;
+  }
+  return STATUS_OK;
+}
+
+/* Computes the fractions of a cloud in the modes of the comparison. */
+static Status metric_cloud_fractions(const Comparison *self, const Cloud *x, double *work, double *fraction) {
+  if (!self->modes) return metric_isotropic_fractions(self->isotropic, x->n, x->theta, fraction);
+  metric_mode_fractions(self->modes, x->n, x->theta, work, fraction);
+  return STATUS_OK;
+}
+
+static int metric_modes(const Comparison *self) {
+  return self->modes ? self->modes->components : self->isotropic->components;
 }
 
 double metric_total_variation(int count, const double *p, const double *q) {
@@ -147,31 +177,42 @@ Status measure_max_sliced_wasserstein(const Comparison *self, double *out) {
   return STATUS_OK;
 }
 
+/* Returns the trace of the covariance of a cloud. */
+static double metric_trace(int d, const Cloud *x) {
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)d; i++) {
+    const double *row = x->theta + i * (size_t)x->n;
+    double own = 0;
+    if (x->covariance) {
+      sum += x->covariance[i * (size_t)d + i];
+      continue;
+    }
+    for (int k = 0; k < x->n; k++) own += (row[k] - x->mean[i]) * (row[k] - x->mean[i]);
+    sum += own / x->n;
+  }
+  return sum;
+}
+
 /* Measures sqrt(trace cov(x) / trace cov(y)): below 1, draws are under-dispersed. NAN if y does not vary. */
 Status measure_sd_ratio(const Comparison *self, double *out) {
-  const size_t d = (size_t)self->d;
-  double of_x = 0, of_y = 0;
-  for (size_t i = 0; i < d; i++) {
-    of_x += self->x->covariance[i * d + i];
-    of_y += self->y->covariance[i * d + i];
-  }
+  const double of_x = metric_trace(self->d, self->x), of_y = metric_trace(self->d, self->y);
   *out = of_y > 0 ? sqrt(of_x / of_y) : NAN;
   return STATUS_OK;
 }
 
 /* Measures the total variation, 1/2 sum_c |p_c - q_c|, between the fractions of x and y in each mode. */
 Status measure_mode_weight_error(const Comparison *self, double *out) {
-  const int modes = self->modes->components;
+  const int modes = metric_modes(self);
   double *of_x = self->work, *of_y = of_x + modes, *rest = of_y + modes;
-  metric_mode_fractions(self->modes, self->x->n, self->x->theta, rest, of_x);
-  metric_mode_fractions(self->modes, self->y->n, self->y->theta, rest, of_y);
+  TRY(metric_cloud_fractions(self, self->x, rest, of_x));
+  TRY(metric_cloud_fractions(self, self->y, rest, of_y));
   *out = metric_total_variation(modes, of_x, of_y);
   return STATUS_OK;
 }
 
 Status measure_largest_mode(const Comparison *self, double *out) {
-  const int modes = self->modes->components;
-  metric_mode_fractions(self->modes, self->y->n, self->y->theta, self->work + modes, self->work);
+  const int modes = metric_modes(self);
+  TRY(metric_cloud_fractions(self, self->y, self->work + modes, self->work));
   *out = metric_largest(modes, self->work);
   return STATUS_OK;
 }
@@ -181,8 +222,44 @@ Status measure_mean_error(const Comparison *self, double *out) {
   return STATUS_OK;
 }
 
+/* Creates the points minus their mean, [d, n]. */
+static Status metric_centre(Arena *memory, int d, const Cloud *x, double **out) {
+  const size_t n = (size_t)x->n;
+  ALLOCATE(memory, *out, (size_t)d * n);
+  for (size_t i = 0; i < (size_t)d; i++)
+    for (size_t k = 0; k < n; k++) (*out)[i * n + k] = x->theta[i * n + k] - x->mean[i];
+  return STATUS_OK;
+}
+
+/* Computes the inner product of the covariances of centred x[d, n] and y[d, m], |x' y|^2 / (n m). */
+static Status metric_covariance_product(int d, int n, const double *x, int m, const double *y, double *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t elements = (size_t)n * (size_t)m;
+  double *product;
+  ALLOCATE(&scratch, product, elements);
+  cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, m, d, 1, x, n, y, m, 0, product, m);
+  const double length = cblas_dnrm2((int)elements, product, 1);
+  *out = length / n * (length / m);
+  return STATUS_OK;
+}
+
+/* Measures the error of the covariance from products of the points. */
+static Status metric_covariance_error_of_points(const Comparison *self, double *out) {
+  SCRATCH_ARENA(scratch);
+  const int d = self->d, n = self->x->n, m = self->y->n;
+  double *x, *y, of_x, of_y, of_both;
+  TRY(metric_centre(&scratch, d, self->x, &x));
+  TRY(metric_centre(&scratch, d, self->y, &y));
+  TRY(metric_covariance_product(d, n, x, n, x, &of_x));
+  TRY(metric_covariance_product(d, m, y, m, y, &of_y));
+  TRY(metric_covariance_product(d, n, x, m, y, &of_both));
+  *out = of_y > 0 ? sqrt(fmax(of_x - 2 * of_both + of_y, 0) / of_y) : NAN;
+  return STATUS_OK;
+}
+
 /* Measures |cov(x) - cov(y)| / |cov(y)|, Frobenius norms. NAN if y does not vary. */
 Status measure_covariance_error(const Comparison *self, double *out) {
+  if (!self->x->covariance || !self->y->covariance) return metric_covariance_error_of_points(self, out);
   const size_t elements = (size_t)self->d * (size_t)self->d;
   const double *x = self->x->covariance, *y = self->y->covariance;
   double squares = 0;

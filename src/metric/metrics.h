@@ -7,6 +7,7 @@
 
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
+#include "model/denoiser/denoiser_isotropic.h"
 #include "model/history/history_density.h"
 #include "model/mixture/mixture.h"
 
@@ -32,8 +33,11 @@
 typedef struct {
   int n;
   double *theta; /* [d, n] */
-  double *mean, *covariance; /* [d], [d, d] */
+  double *mean; /* [d] */
+  double *covariance; /* [d, d]; NULL: it is not formed, and products of the points take its place */
 } Cloud;
+/* Returns whether it is not formed: there are many dimensions, and fewer points. */
+static inline bool metric_without_covariance(int d, int points) { return d > points && d > 64; }
 
 /* Draws of one run, exact posterior draws to compare them with, and everything that measuring may need.
  * Nothing is owned. */
@@ -44,7 +48,9 @@ typedef struct {
   const History *history; /* the history of the draws, that of run `run` */
   int run;
   HistoryDensity *density; /* scratch */
-  const Mixture *modes; /* the mixture that theta* is from; NULL: it is not from a mixture of Gaussians */
+  /* The mixture that theta* is from, with matrices or without; both NULL: it is not from one of Gaussians. */
+  const Mixture *modes;
+  const Isotropic *isotropic;
   int projections; /* directions of the sliced distances */
   Rng directions; /* the stream of random directions */
   double *work; /* [metric_work(d, max(n, m), C)], scratch: n and m points, C modes */

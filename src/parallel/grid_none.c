@@ -1,4 +1,4 @@
-/* Replaces grid.c in a build without ScaLAPACK: large settings run on one rank, by LAPACK. */
+/* Replaces grid.c in a build without ScaLAPACK: matrices stay on one rank, with LAPACK. */
 #include "parallel/grid.h"
 
 bool grid_is_available(void) { return false; }

@@ -8,7 +8,6 @@
  * smallest. */
 #include "core/linalg/linalg.h"
 #include "problem/problems.h"
-#include "problem/rotation.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,7 +28,6 @@ static Status inverse_problem_create(Problem *self, const Config *config) {
   self->arms_in_order = true;
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
-  self->feature_scratch = (size_t)inverse_problem_rank(self) * ((size_t)self->arms + (size_t)self->d);
   if (!config_is(config, "problem.singular_vectors", "principal")) return STATUS_OK;
   if (!self->theta.has_mixture)
     return status_set(STATUS_INPUT,
@@ -56,42 +54,31 @@ static double inverse_problem_singular_value(const Problem *self, int k) {
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
 
-static void inverse_problem_draw_features(World *world) {
-  const Problem *self = world->problem;
-  const Inverse *state = self->state;
-  const int d = self->d, m = self->arms, rank = inverse_problem_rank(self), runs = world->runs;
-  double *left = world->scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
-  for (int b = 0; b < runs; b++) {
-    const uint32_t run = world->first_run + (uint32_t)b;
-    Rng of_left = {.key = rng_key(self->seed, RNG_ARMS), .run = run, .round = world->round},
-        of_right = {.key = rng_key(self->seed, RNG_RIGHT_VECTORS), .run = run, .round = world->round};
-    rotation_draw(&of_left, rank, m, left);
-    if (state->axes)
-      memcpy(right, state->axes, (size_t)(rank * d) * sizeof *right);
-    else
-      rotation_draw(&of_right, rank, d, right);
-    for (int row = 0; row < m; row++)
-      for (int i = 0; i < d; i++) {
-        double sum = 0;
-        for (int k = 0; k < rank; k++)
-          sum += inverse_problem_singular_value(self, k) * left[k * m + row] * right[k * d + i];
-        world->features[(size_t)(row * d + i) * (size_t)runs + (size_t)b] = sum;
-      }
-  }
-}
-
-/* Draws orthonormal columns from normals: what rotation_draw gives as rows. */
-static Status inverse_problem_draw_vectors(const Dense *dense, RngKey key, uint32_t run, int rows,
-                                           int columns, DenseMatrix *out) {
+/* Draws orthonormal columns from normals, uniformly distributed. */
+static Status inverse_problem_draw_vectors(const Dense *dense, Rng rng, int rows, int columns,
+                                           DenseMatrix *out) {
   TRY(dense_matrix_create(dense, rows, columns, out));
-  dense_fill_normal(dense, (Rng){.key = key, .run = run}, out);
+  dense_fill_normal(dense, rng, out);
   return dense_orthogonal(dense, out);
 }
 
-/* Computes (left diag(s)) right', with all matrices spread over the ranks. */
-static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
-                                          DenseMatrix *out) {
+/* Creates the right singular vectors, one in each column. */
+static Status inverse_problem_create_right(const Problem *self, Rng rng, const Dense *dense,
+                                           DenseMatrix *out) {
+  const Inverse *state = self->state;
   const int rank = inverse_problem_rank(self);
+  if (!state->axes) return inverse_problem_draw_vectors(dense, rng, self->d, rank, out);
+  TRY(dense_matrix_create(dense, self->d, rank, out));
+  memcpy(out->values, state->axes, (size_t)self->d * (size_t)rank * sizeof *out->values);
+  return STATUS_OK;
+}
+
+/* Computes (left diag(s)) right' of a round, with all matrices where `dense` has them. */
+static Status inverse_problem_create_matrix(const Problem *self, uint32_t run, uint32_t round,
+                                            const Dense *dense, DenseMatrix *out) {
+  const int rank = inverse_problem_rank(self);
+  const Rng of_left = {.key = rng_key(self->seed, RNG_ARMS), .run = run, .round = round},
+            of_right = {.key = rng_key(self->seed, RNG_RIGHT_VECTORS), .run = run, .round = round};
   SCOPED(DenseMatrix, left, dense_matrix_destroy);
   SCOPED(DenseMatrix, right, dense_matrix_destroy);
   SCRATCH_ARENA(scratch);
@@ -99,13 +86,32 @@ static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, con
   *out = (DenseMatrix){0};
   TRY(dense_agree(dense, arena_new(&scratch, (void **)&values, (size_t)rank, sizeof *values)));
   for (int k = 0; k < rank; k++) values[k] = inverse_problem_singular_value(self, k);
-  TRY(inverse_problem_draw_vectors(dense, rng_key(self->seed, RNG_ARMS), run, self->arms, rank, &left));
-  TRY(inverse_problem_draw_vectors(dense, rng_key(self->seed, RNG_RIGHT_VECTORS), run, self->d, rank,
-                                   &right));
+  TRY(inverse_problem_draw_vectors(dense, of_left, self->arms, rank, &left));
+  TRY(inverse_problem_create_right(self, of_right, dense, &right));
   TRY(dense_matrix_create(dense, self->arms, self->d, out));
   dense_scale_columns(dense, values, &left);
   dense_multiply(dense, 1, false, &left, true, &right, out);
   return STATUS_OK;
+}
+
+static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
+                                          DenseMatrix *out) {
+  return inverse_problem_create_matrix(self, run, 0, dense, out);
+}
+
+/* Draws the rows of A. If there is no memory for them, they are not numbers. */
+static void inverse_problem_draw_features(World *world) {
+  const Problem *self = world->problem;
+  const Dense dense = dense_lapack(0, 1, NULL);
+  const size_t runs = (size_t)world->runs, d = (size_t)self->d, m = (size_t)self->arms;
+  for (size_t b = 0; b < runs; b++) {
+    SCOPED(DenseMatrix, a, dense_matrix_destroy);
+    const bool made = inverse_problem_create_matrix(self, world->first_run + (uint32_t)b, world->round,
+                                                    &dense, &a) == STATUS_OK;
+    for (size_t i = 0; i < d; i++)
+      for (size_t row = 0; row < m; row++)
+        world->features[(row * d + i) * runs + b] = made ? a.values[i * m + row] : NAN;
+  }
 }
 
 const ProblemOps problem_inverse = {.name = "inverse",

@@ -28,9 +28,12 @@ static int64_t problem_asked_dimension(const Config *config) {
   return config_is(config, "problem.dimension", "auto") ? 0 : config_int(config, "problem.dimension");
 }
 
+/* linear_algebra.distributed_from: auto. One rank is faster below it. */
+enum { DISTRIBUTED_FROM = 8192 };
+
 static int64_t problem_distributed_from(const Config *config) {
   return config_is(config, "linear_algebra.distributed_from", "auto")
-             ? PROBLEM_DISTRIBUTED
+             ? DISTRIBUTED_FROM
              : config_int(config, "linear_algebra.distributed_from");
 }
 
@@ -38,13 +41,12 @@ bool problem_is_distributed(const Config *config) {
   return problem_asked_dimension(config) >= problem_distributed_from(config);
 }
 
-bool problem_is_large(const Config *config) {
-  return problem_asked_dimension(config) >= PROBLEM_LARGE || problem_is_distributed(config);
-}
-
 Status problem_create_theta(Problem *self, const Config *config) {
   const ThetaOps *distribution = problem_theta_find(config_text(config, "problem.theta"));
-  if (self->large) return problem_theta_create_large(distribution, self->d, self->seed, &self->theta);
+  if (self->distributed || (self->together && problem_theta_is_wide(distribution, self->d))) {
+    self->vectors = true;
+    return problem_theta_create_vectors(distribution, self->d, self->seed, &self->theta);
+  }
   return problem_theta_create(distribution, self->d, config_text(config, "problem.file"),
                               config_real(config, "prior.test_fraction"), self->seed, &self->theta);
 }
@@ -75,7 +77,7 @@ static Status problem_complete(Problem *self, const Config *config) {
                     self->arms, items);
 }
 
-Status problem_create(const Config *config, const ProblemOps *family, bool large, Problem *out) {
+Status problem_create(const Config *config, const ProblemOps *family, ProblemUse use, Problem *out) {
   *out = (Problem){.ops = family,
                    .d = (int)problem_asked_dimension(config),
                    .arms = problem_arms(config, family),
@@ -83,7 +85,8 @@ Status problem_create(const Config *config, const ProblemOps *family, bool large
                    .drift_every = (int)config_int(config, "problem.drift.every"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
                    .per_arm = config_is(config, "problem.unknown", "per_arm"),
-                   .large = large,
+                   .together = use != PROBLEM_APART,
+                   .distributed = use == PROBLEM_DISTRIBUTED,
                    .seed = (uint64_t)config_int(config, "seed")};
   double noise = config_is(config, "problem.noise", "auto") ? 1 : config_real(config, "problem.noise");
   out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};
@@ -128,7 +131,7 @@ Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t 
 
 bool problem_has_exact_prior(const Problem *problem) {
   const bool own = problem->ops->take || (!problem->ops->transform && !problem->ops->rewards);
-  return own && (problem->large || problem_theta_has_prior(&problem->theta));
+  return own && (problem->vectors || problem_theta_has_prior(&problem->theta));
 }
 
 Status problem_check_exact_prior(const Problem *problem) {

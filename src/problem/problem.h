@@ -50,8 +50,8 @@ typedef struct {
   /* REQUIRED unless REWARDS_OF_THETA. Sets world->mean to the rewards of all arms in world->round: the world
    * has no theta*, and `theta` is not used. */
   void (*rewards)(World *world);
-  /* OPTIONAL: the family has large settings. Creates A[arms, d] of a run; collective. The caller must call
-   * dense_matrix_destroy, also after a failure. */
+  /* OPTIONAL: the matrices of the family can be spread over ranks. Creates A[arms, d] of a run; collective.
+   * The caller must call dense_matrix_destroy, also after a failure. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
 } ProblemOps;
 
@@ -67,7 +67,9 @@ struct Problem {
   bool per_arm;
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
   bool arms_in_order; /* a history of the posterior study has the arms in order, one after the other */
-  bool large; /* a large setting: only `matrix` and theta.isotropic can be used */
+  bool together; /* the draws of a run have one history */
+  bool distributed; /* its matrices are spread over the ranks: only `matrix` can be used */
+  bool vectors; /* theta* has no matrices, only theta.isotropic */
   size_t feature_scratch; /* doubles needed to draw features, in addition to two per run */
   size_t kept; /* doubles that a run keeps for the features of all its rounds */
   Likelihood likelihood;
@@ -80,21 +82,20 @@ const char *problem_name(int index);
 /* Returns the family that problem.family names. */
 const ProblemOps *problem_named(const Config *config);
 
-/* Large settings. Above about a thousand dimensions, the d x d matrices of the 64 draws that a sampler takes
- * at once, several per draw, add up to gigabytes. From PROBLEM_LARGE on, or from
- * linear_algebra.distributed_from on if that is less, a family with `matrix` (problem.family = inverse)
- * shares one matrix among all draws of a run, if the caller can, and all ranks work on it together. From
- * distributed_from on the matrix is spread over the ranks. */
-enum { PROBLEM_LARGE = 1024, PROBLEM_DISTRIBUTED = 8192 /* distributed_from: auto */ };
-/* Returns whether the dimension is from PROBLEM_LARGE, or from distributed_from, on. */
-bool problem_is_large(const Config *config);
+/* Returns whether the dimension is from linear_algebra.distributed_from on. A family with `matrix`
+ * (problem.family = inverse) then spreads its matrices over the ranks, if the caller can, and all ranks work
+ * on them together. */
 bool problem_is_distributed(const Config *config);
+
+/* How the draws of a run are used: each has a history of its own, as in bandits; all have the same; or all
+ * have the same, and its matrices are spread over the ranks. */
+typedef enum { PROBLEM_APART, PROBLEM_TOGETHER, PROBLEM_DISTRIBUTED } ProblemUse;
 
 /* Returns K of a setting. */
 int problem_arms(const Config *config, const ProblemOps *family);
-/* Creates the problem of one setting, from problem.*, likelihood and seed; `large`: only its matrices can be
- * used. The caller must call problem_destroy. */
-Status problem_create(const Config *config, const ProblemOps *family, bool large, Problem *out);
+/* Creates the problem of one setting, from problem.*, likelihood and seed. The caller must call
+ * problem_destroy. */
+Status problem_create(const Config *config, const ProblemOps *family, ProblemUse use, Problem *out);
 void problem_destroy(Problem *problem);
 /* Creates self->theta from problem.theta and its keys; called by `create`. */
 Status problem_create_theta(Problem *self, const Config *config);

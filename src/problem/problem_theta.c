@@ -84,13 +84,20 @@ Status problem_theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
   return problem_theta_create(problem_theta_find("gaussian"), d, NULL, 0, seed, out);
 }
 
-Status problem_theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
+bool problem_theta_is_wide(const ThetaOps *ops, int d) {
+  enum { MOST_NUMBERS = 1 << 19 };
+  const int64_t modes = ops->modes <= ISOTROPIC_COMPONENTS ? ops->modes : 0;
+  return modes * d * d > MOST_NUMBERS;
+}
+
+Status problem_theta_create_vectors(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
   *out = (ThetaSource){.ops = ops, .d = d, .seed = seed};
   if (ops->modes < 1 || ops->modes > ISOTROPIC_COMPONENTS)
-    return status_set(STATUS_INPUT,
-                      "problem.theta: %s, but in %d dimensions all draws share the matrices of a setting, "
-                      "and theta* must be from a mixture of isotropic Gaussians: gaussian or gm_sphere",
-                      ops->name, d);
+    return status_set(
+        STATUS_INPUT,
+        "problem.theta: %s, but in %d dimensions matrices are spread over ranks, and theta* must "
+        "be from a mixture of isotropic Gaussians: gaussian or gm_sphere",
+        ops->name, d);
   Isotropic *mixture = &out->isotropic;
   TRY(denoiser_isotropic_create(&out->memory, d, ops->modes, mixture));
   for (int c = 0; c < ops->modes; c++) {

@@ -30,7 +30,7 @@ typedef struct {
   const PlanarMode *planar;
   /* OPTIONAL. A mixture of so many Gaussians of equal weight, with this variance in all directions, in d
    * dimensions. `means` sets mean[modes, d], which are 0 before; NULL leaves them so. No more than
-   * ISOTROPIC_COMPONENTS can do without matrices, for large d. */
+   * ISOTROPIC_COMPONENTS can do without matrices. */
   int modes;
   double variance;
   Status (*means)(int d, double *mean);
@@ -56,7 +56,7 @@ struct ThetaSource {
   int d;
   bool has_mixture;
   Mixture mixture; /* when has_mixture */
-  Isotropic isotropic; /* instead of `mixture`, for large d; else d = 0 */
+  Isotropic isotropic; /* instead of `mixture`, without matrices; else d = 0 */
   Prior prior; /* when ops->prior */
   Samples set; /* of a finite distribution, else n = 0 */
   double test_fraction; /* of a finite set: the share kept for theta*, split again for each replicate */
@@ -73,9 +73,10 @@ Status problem_theta_create(const ThetaOps *ops, int dimension, const char *file
                             uint64_t seed, ThetaSource *out);
 /* Creates the source of N(0, I). */
 Status problem_theta_create_gaussian(int d, uint64_t seed, ThetaSource *out);
-/* Creates the distribution without d x d matrices; it can be drawn from, and nothing else. STATUS_INPUT if it
- * has no such form. */
-Status problem_theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
+/* Returns whether the distribution has a form without d x d matrices, and these would be large. */
+bool problem_theta_is_wide(const ThetaOps *ops, int d);
+/* Creates the distribution in that form. STATUS_INPUT if it has none. */
+Status problem_theta_create_vectors(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
 /* Makes a zeroed source draw from a finite set that is already in memory and outlives the source; `source`
  * names the set in messages. */
 Status problem_theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,

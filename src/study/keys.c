@@ -116,9 +116,8 @@ const ConfigKey study_keys[] = {
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
-         "ranks (ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK). Below 1024 dimensions each "
-         "batch of draws has its own matrices; a lower value, such as 64, shares them from there on, on one "
-         "rank or several"),
+         "ranks (ScaLAPACK), which changes no result by more than rounding; auto: 8192, below which one rank "
+         "is faster (LAPACK)"),
      .words = "auto"},
 
     {WORDS("estimators", "[ips, snips, dr]",

@@ -87,6 +87,7 @@ typedef struct {
 
 typedef struct {
   const TaskRun *run;
+  int first, runs; /* the runs of the task that are in the block */
   World world;
   History history;
   Sampler sampler, exact; /* exact: the same history, the true prior */
@@ -115,6 +116,8 @@ typedef struct {
 static Status study_create_policy_sampler(Arena *memory, Block *block) {
   const PolicyMethod *method = &block->run->method;
   PolicySetup setup = study_policy_setup(block->run);
+  setup.first_run += (uint32_t)block->first;
+  setup.runs = block->runs;
   setup.draws = study_posterior_draws(block->run->setting);
   setup.observations = study_posterior_last_size(block->run->setting, block->run->problem);
   if (method->sampler) {
@@ -145,8 +148,9 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
             most = m > r ? m : r;
   block->needs = study_posterior_needs(study, run->result->has_shared);
   block->moments = study_measures(study, "moments") || study_measures(study, "sd_ratio");
-  TRY(world_create(problem, task->replicate, task->first_run, task->runs, &block->world));
-  TRY(history_create(memory, problem->d, task->runs, &problem->likelihood, &block->history));
+  const uint32_t first_run = task->first_run + (uint32_t)block->first;
+  TRY(world_create(problem, task->replicate, first_run, block->runs, &block->world));
+  TRY(history_create(memory, problem->d, block->runs, &problem->likelihood, &block->history));
   TRY(history_reserve(&block->history, study_posterior_last_size(run->setting, problem)));
   TRY(study_create_policy_sampler(memory, block));
   block->references = problem->cases > 0 ? problem_cases_file(problem)->references : 0;
@@ -154,16 +158,19 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
     const PriorFit chain = fit_of_keys(run->setting, "prior.", study->seed, task->replicate);
     const SamplerSetup setup = {.prior = &block->truth,
                                 .likelihood = &problem->likelihood,
-                                .runs = task->runs,
+                                .runs = block->runs,
                                 .draws = r,
                                 .seed = study->seed,
-                                .first_run = task->first_run,
+                                .first_run = first_run,
                                 .for_themselves = true};
     TRY(problem_exact_prior(memory, problem, &chain, &block->truth));
     if (block->references == 0) TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
   }
-  const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
-  const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
+  const size_t d = (size_t)problem->d, runs = (size_t)block->runs;
+  const Isotropic *isotropic = problem->theta.isotropic.d > 0 ? &problem->theta.isotropic : NULL;
+  const int modes = block->truth.mixture ? block->truth.mixture->components
+                    : isotropic          ? isotropic->components
+                                         : 0;
   ALLOCATE(memory, block->arm, runs);
   ALLOCATE_ARRAYS(memory, runs, &block->reward, &block->regret);
   ALLOCATE(memory, block->ignored, runs);
@@ -178,7 +185,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
     ALLOCATE(memory, draws->run.theta, d * n);
     if (!block->moments) continue;
     ALLOCATE(memory, draws->run.mean, d);
-    ALLOCATE(memory, draws->run.covariance, d * d);
+    if (!metric_without_covariance(problem->d, draws->run.n)) ALLOCATE(memory, draws->run.covariance, d * d);
   }
   ALLOCATE(memory, block->star, d);
   block->comparison = (Comparison){.d = problem->d,
@@ -187,6 +194,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
                                    .history = &block->history,
                                    .density = &block->density,
                                    .modes = block->truth.mixture,
+                                   .isotropic = isotropic,
                                    .projections = (int)config_int(run->setting, "projections")};
   ALLOCATE(memory, block->comparison.work, metric_work(problem->d, most, modes));
   TRY(history_density_create(memory, problem->d, 1, block->history.likelihood, &block->density));
@@ -232,7 +240,7 @@ static Status study_read_references(Block *block) {
 static void study_draw_with_policy_sampler(Block *block) {
   const int64_t before = block->counter.calls;
   study_draw_with_sampler(block, OF_SAMPLER, &block->sampler, block->seen,
-                          block->run->result->columns.fallbacks);
+                          block->run->result->columns.fallbacks + block->first);
   block->calls = block->counter.calls - before;
 }
 
@@ -310,12 +318,14 @@ static Status study_compare_draws(Block *block, int point) {
       const Cloud *own = &sets[s].run;
       if (!sets[s].theta) continue;
       lanes_copy(d, own->n, sets[s].theta + (size_t)b * (size_t)own->n, runs * own->n, own->theta, own->n);
-      if (block->moments) linalg_moments(d, own->n, own->theta, own->mean, own->covariance);
+      if (block->moments && own->covariance)
+        linalg_moments(d, own->n, own->theta, own->mean, own->covariance);
+      if (block->moments && !own->covariance) linalg_mean(d, own->n, own->theta, own->mean);
     }
     for (int c = 0; c < study->curve_count; c++) {
       const int which = (int)(study->curves[c] - study_posterior.curves);
       const bool shared = study->curves[c]->shared;
-      double *out = study_result_values(result, c, b) + point;
+      double *out = study_result_values(result, c, block->first + b) + point;
       if (result->has_shared && shared) continue;
       /* A floor compares the second set of exact draws with the first. */
       comparison->x = &sets[shared ? OF_FLOOR : OF_SAMPLER].run;
@@ -332,30 +342,33 @@ static Status study_compare_draws(Block *block, int point) {
   return STATUS_OK;
 }
 
-/* Grows the histories of a block, and draws and measures at each sample size. */
-static Status study_posterior_run(const TaskRun *run) {
+/* Grows the histories of a block, and draws and measures at each sample size; adds the seconds of the sampler
+ * alone. */
+static Status study_posterior_run_block(const TaskRun *run, int first, int runs, double *seconds) {
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, study_posterior_block_destroy);
   World *world = &block.world;
-  TaskResult *result = run->result;
+  Columns *columns = &run->result->columns;
   const int last = study_posterior_last_size(run->setting, run->problem), arms = run->problem->arms;
   const int points = study_posterior_points(run->setting);
   const RngKey key = rng_key(run->study->seed, RNG_HISTORY);
-  Timer timer = {0}; /* of the sampler alone */
+  Timer timer = {0};
   block.run = run;
+  block.first = first;
+  block.runs = runs;
   TRY(study_posterior_block_create(&memory, &block));
   for (int k = 1, point = 0; k <= last; k++) {
     const bool at_size = k == (point < points - 1 ? study_posterior_size(run->setting, point) : last);
     timer_start(&timer);
     world_advance(world, (uint32_t)k);
-    for (int b = 0; b < world->runs; b++) { /* a random arm, or the next one in order */
+    for (int b = 0; b < runs; b++) { /* a random arm, or the next one in order */
       Rng rng = {.key = key, .run = world->first_run + (uint32_t)b, .round = world->round};
       block.arm[b] = run->problem->arms_in_order ? (k - 1) % arms : (int)rng_index(&rng, (uint64_t)arms);
     }
     world_play(world, block.arm, block.phi, block.reward, block.regret);
     history_record(&block.history, block.arm, block.phi, block.reward);
     if (block.seen == &block.own) history_record(&block.own, block.arm, block.phi, block.reward);
-    if (!block.policy.ops) sampler_observe(&block.sampler, block.seen, result->columns.fallbacks);
+    if (!block.policy.ops) sampler_observe(&block.sampler, block.seen, columns->fallbacks + first);
     if (at_size && block.policy.ops)
       TRY(block.policy.ops->draw(&block.policy, block.seen, block.sets[OF_SAMPLER].theta));
     else if (at_size)
@@ -363,12 +376,25 @@ static Status study_posterior_run(const TaskRun *run) {
     timer_stop(&timer);
     if (at_size) TRY(study_compare_draws(&block, point++));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
-    if (!core_tick_goes_on(run->tick, (double)point / points))
+    const double done = (first + (double)runs * point / points) / run->task->runs;
+    if (!core_tick_goes_on(run->tick, done))
       return status_set(STATUS_STOPPED, "stopped after %d observations", k);
   }
   if (block.check)
-    draws_check_means(block.check, result->runs, result->columns.draws_offset, result->columns.draws_spread);
-  study_result_set_seconds(timer.seconds + block.policy.elsewhere, result);
+    draws_check_means(block.check, runs, columns->draws_offset + first, columns->draws_spread + first);
+  *seconds += timer.seconds + block.policy.elsewhere;
+  return STATUS_OK;
+}
+
+/* Runs as many runs side by side as have small matrices together: results do not depend on it. */
+static Status study_posterior_run(const TaskRun *run) {
+  static const double MOST_NUMBERS = 1 << 24;
+  const double square = (double)run->problem->d * run->problem->d, together = floor(MOST_NUMBERS / square);
+  const int all = run->task->runs, most = together >= all ? all : together > 1 ? (int)together : 1;
+  double seconds = 0;
+  for (int first = 0; first < all; first += most)
+    TRY(study_posterior_run_block(run, first, all - first < most ? all - first : most, &seconds));
+  study_result_set_seconds(seconds, run->result);
   return STATUS_OK;
 }
 
@@ -421,7 +447,7 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
                       "key 'metrics': emd compares equal numbers of draws, but there are %d draws and %d "
                       "exact ones; use reference_draws: draws, or the metric sliced_wasserstein",
                       study_posterior_draws(setting), study_posterior_reference_draws(setting));
-  if (study_measures(study, "mode_weight") && !truth.mixture)
+  if (study_measures(study, "mode_weight") && !truth.mixture && !truth.isotropic)
     return status_set(STATUS_INPUT,
                       "key 'metrics': mode_weight needs theta* from a "
                       "mixture of Gaussians; problem.theta = %s is not one",
@@ -483,11 +509,12 @@ const StudyOps study_posterior = {
     .axis_long_name = "number of observations",
     .curves = curves,
     .rewards_of = REWARDS_OF_CASES,
+    .draws_together = true,
     .points = study_posterior_points,
     .draws = study_posterior_all_draws,
     .axis_value = study_posterior_axis_value,
     .check_setting = study_posterior_check_setting,
     .check_policy = study_posterior_check_policy,
-    .check_large = study_posterior_check_large,
-    .run_large = study_posterior_run_large,
+    .check_spread = study_posterior_check_spread,
+    .run_spread = study_posterior_run_spread,
     .run = study_posterior_run};

@@ -1,5 +1,5 @@
-/* Internal to the posterior study: shared by its ordinary settings (posterior.c) and its large ones
- * (posterior_large.c). */
+/* Internal to the posterior study: what settings on one rank (posterior.c) and those whose matrices are
+ * spread over ranks (posterior_spread.c) have in common. */
 #pragma once
 
 #include "metric/metrics.h"
@@ -32,7 +32,7 @@ int study_posterior_needs(const Study *study, bool has_shared);
 /* Returns the number of observations at a sample size. */
 int64_t study_posterior_size(const Config *setting, int point);
 
-/* Checks large settings, and runs their tasks (study.h). */
-Status study_posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
-Status study_posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
-                                 TaskResult *results);
+/* Checks settings that are spread over ranks, and runs their tasks (study.h). */
+Status study_posterior_check_spread(const Study *study, const Config *setting, const Problem *problem);
+Status study_posterior_run_spread(const Study *study, const StudySpread *spread, int count, const Task *tasks,
+                                  TaskResult *results);

@@ -132,7 +132,7 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
 static Status study_check_policies(const Study *study, int s, const Problem *problem) {
   const Config *setting = study->file->settings[s];
   double *run_size = study->run_size + s * study->file->policy_count;
-  if (problem->large) return study->ops->check_large(study, setting, problem);
+  if (problem->distributed) return study->ops->check_spread(study, setting, problem);
   if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, problem));
   const double draws = study->ops->draws ? study->ops->draws(setting) : problem->rounds;
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -246,9 +246,10 @@ static Status study_create_runs(Study *study) {
 static Status study_take_setting(Study *study, int s) {
   const Config *setting = study->file->settings[s];
   SCOPED(Problem, problem, problem_destroy);
-  if (study->runs.adaptive && study_problem_is_large(setting))
-    return status_set(STATUS_INPUT,
-                      "key 'runs': settings with shared matrices need a fixed number, not runs.target_se");
+  if (study->runs.adaptive && study_problem_is_distributed(setting))
+    return status_set(
+        STATUS_INPUT,
+        "key 'runs': settings that are spread over ranks need a fixed number, not runs.target_se");
   TRY(study_problem_create(setting, &problem));
   TRY(study_check_cases(study, &problem));
   TRY(study_check_policies(study, s, &problem));
@@ -349,14 +350,14 @@ void study_result_set_seconds(double seconds, TaskResult *result) {
   for (int b = 0; b < result->runs; b++) result->columns.seconds[b] = seconds / result->runs;
 }
 
-bool study_task_is_large(const Study *study, const Task *task) {
-  return study_problem_is_large(study->file->settings[task->setting]);
+bool study_task_is_distributed(const Study *study, const Task *task) {
+  return study_problem_is_distributed(study->file->settings[task->setting]);
 }
 
-Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
-                       TaskResult *results) {
+Status study_run_spread(const Study *study, const StudySpread *spread, int count, const Task *tasks,
+                        TaskResult *results) {
   for (int i = 0; i < count; i++) study_result_clear(study, &results[i]);
-  const Status status = study->ops->run_large(study, large, count, tasks, results);
+  const Status status = study->ops->run_spread(study, spread, count, tasks, results);
   Status outcome = STATUS_OK;
   for (int i = 0; i < count; i++) outcome = study_result_conclude(study, status, &results[i]);
   return outcome;

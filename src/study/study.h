@@ -74,12 +74,13 @@ typedef struct {
 enum { STUDY_QUANTILES = 5 };
 extern const double study_quantiles[STUDY_QUANTILES];
 
-/* What large settings (problem.h) are run with. `stage` is told the wall time of each part when it ends. */
+/* What settings whose matrices are spread over ranks are run with. `stage` is told the wall time of each part
+ * when it ends. */
 typedef struct {
   const Dense *dense;
   Tick tick;
   void (*stage)(const char *what, double seconds);
-} StudyLarge;
+} StudySpread;
 
 typedef struct {
   const char *name, *summary, *reference;
@@ -90,6 +91,7 @@ typedef struct {
   bool estimates; /* curves are estimators of a policy's value (study/estimates.h), asked for by name */
   bool networks; /* theta of a policy may be the weights of a network */
   bool drifts; /* theta* may change within a run */
+  bool draws_together; /* all draws of a run have one history (SamplerSetup.for_themselves) */
   ProblemRewards rewards_of; /* other rewards than those of theta* that it can use */
   const ProblemOps *problem; /* OPTIONAL. Its own problem, instead of that of problem.family. */
   const StudyCurve *curves; /* ends with a NULL name; tables show the first one that the study has */
@@ -104,12 +106,13 @@ typedef struct {
   double (*draws)(const Config *setting);
   /* Runs one task into its result. Errors belong to the task alone. */
   Status (*run)(const TaskRun *run);
-  /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study; and running
-   * the tasks of one block of a large setting, one per policy. The latter is collective: all ranks get the
-   * same results. The matrices of a run serve all policies. Errors belong to these tasks. */
-  Status (*check_large)(const Study *study, const Config *setting, const Problem *problem);
-  Status (*run_large)(const Study *study, const StudyLarge *large, int count, const Task *tasks,
-                      TaskResult *results);
+  /* OPTIONAL, both or none. Whether the matrices of a setting can be spread over ranks with every policy of
+   * the study; and running the tasks of one block of such a setting, one per policy. The latter is
+   * collective: all ranks get the same results. The matrices of a run serve all policies. Errors belong to
+   * these tasks. */
+  Status (*check_spread)(const Study *study, const Config *setting, const Problem *problem);
+  Status (*run_spread)(const Study *study, const StudySpread *spread, int count, const Task *tasks,
+                       TaskResult *results);
 } StudyOps;
 
 const StudyOps *study_kind(int index); /* registry; NULL ends */
@@ -127,7 +130,7 @@ struct Study {
    * fixed number, the one that `status` shows. */
   int target_curve;
   bool target_paired;
-  double *run_size; /* [settings, policies], of study_task_size; 0 in large settings */
+  double *run_size; /* [settings, policies], of study_task_size; 0 in settings spread over ranks */
   const StudyCurve **curves; /* [curve_count], the ones that the study measures */
   int curve_count, published; /* all of them; those in the results, which come first */
   int points; /* the largest number of points of any setting */
@@ -187,7 +190,7 @@ void study_task_run_destroy(TaskRun *run);
 /* Returns the setup of the task's policy, which refers to `run`. */
 PolicySetup study_policy_setup(const TaskRun *run);
 
-/* Returns the dimension of a large setting; 2 if only the problem's file knows it. */
+/* Returns the dimension of a setting; 2 if only the problem's file knows it. */
 double study_dimension(const Config *setting);
 
 /* Allocates the result of a task. The caller must call study_result_destroy, also after an error. */
@@ -204,12 +207,12 @@ Status study_result_fail(const Study *study, const char *message, TaskResult *re
 /* Sets the seconds of each run to an equal share of the seconds of all. */
 void study_result_set_seconds(double seconds, TaskResult *result);
 
-/* Returns whether a task belongs to a large setting. */
-bool study_task_is_large(const Study *study, const Task *task);
-/* Runs `count` tasks that run_large can run together, like study_run_task. Collective over the ranks of
- * `large`. */
-Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
-                       TaskResult *results);
+/* Returns whether a task belongs to a setting that is spread over ranks. */
+bool study_task_is_distributed(const Study *study, const Task *task);
+/* Runs `count` tasks that run_spread can run together, like study_run_task. Collective over the ranks of
+ * `spread`. */
+Status study_run_spread(const Study *study, const StudySpread *spread, int count, const Task *tasks,
+                        TaskResult *results);
 
 /* Runs a task, with its prior from `directory`: measures what the result does not have yet. A task that
  * raises an error gives RUN_FAILED, NaN curves and a message; only STATUS_STOPPED and STATUS_INTERNAL (lack

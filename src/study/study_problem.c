@@ -7,17 +7,13 @@ const ProblemOps *study_problem_family(const Config *setting) {
 
 int study_problem_arms(const Config *setting) { return problem_arms(setting, study_problem_family(setting)); }
 
-/* Returns whether the study shares the matrices of large settings. */
-static bool study_problem_shares_matrices(const Config *setting) {
-  return study_kind_of(setting)->run_large && study_problem_family(setting)->matrix;
-}
-
-bool study_problem_is_large(const Config *setting) {
-  return study_problem_shares_matrices(setting) && problem_is_large(setting);
+/* Returns whether the matrices of the problem can be spread over ranks. */
+static bool study_problem_has_matrices(const Config *setting) {
+  return study_kind_of(setting)->run_spread && study_problem_family(setting)->matrix;
 }
 
 bool study_problem_is_distributed(const Config *setting) {
-  return study_problem_shares_matrices(setting) && problem_is_distributed(setting);
+  return study_problem_has_matrices(setting) && problem_is_distributed(setting);
 }
 
 /* Returns the name of the study for rewards that come from there. */
@@ -47,7 +43,7 @@ static Status study_problem_check(const Config *setting) {
                       "problem.drift: kind switch is for study %s, with arms that do not depend on theta*; "
                       "this is study %s, problem.family %s",
                       study_problem_kind_that_drifts(), kind->name, family->name);
-  if (spread && problem_is_distributed(setting) && !study_problem_shares_matrices(setting))
+  if (spread && problem_is_distributed(setting) && !study_problem_has_matrices(setting))
     return status_set(STATUS_INPUT,
                       "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
                       "inverse have matrices to spread over ranks",
@@ -58,5 +54,8 @@ static Status study_problem_check(const Config *setting) {
 Status study_problem_create(const Config *setting, Problem *out) {
   *out = (Problem){0};
   TRY(study_problem_check(setting));
-  return problem_create(setting, study_problem_family(setting), study_problem_is_large(setting), out);
+  const ProblemUse use = study_problem_is_distributed(setting)    ? PROBLEM_DISTRIBUTED
+                         : study_kind_of(setting)->draws_together ? PROBLEM_TOGETHER
+                                                                  : PROBLEM_APART;
+  return problem_create(setting, study_problem_family(setting), use, out);
 }

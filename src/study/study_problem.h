@@ -7,9 +7,7 @@
 const ProblemOps *study_problem_family(const Config *setting);
 /* Returns K. */
 int study_problem_arms(const Config *setting);
-/* Returns whether this is a large setting (problem/problem.h), which the study shares among all draws of a
- * run, or (below) even one that is spread over ranks. */
-bool study_problem_is_large(const Config *setting);
+/* Returns whether the matrices of the setting are spread over the ranks. */
 bool study_problem_is_distributed(const Config *setting);
 /* Creates the problem. Returns STATUS_INPUT if the study cannot have it. The caller must call
  * problem_destroy. */

@@ -202,7 +202,7 @@ static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, dou
 
 /* Checks every metric of the list: finite, the same when it is computed again, and, except for rounding, the
  * same for the points in another order (the search for the largest slice may end elsewhere because of it:
- * 1e-6). */
+ * 1e-6), and without matrices: the covariances of the points and those of the modes. */
 static void test_every_metric(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, N = 40 };
@@ -218,6 +218,13 @@ static void test_every_metric(void) {
     for (int i = 0; i < D; i++) modes.covariance[(c * D + i) * D + i] = 1;
   }
   CHECK_OK(mixture_prepare(&modes));
+  Isotropic isotropic;
+  CHECK_OK(denoiser_isotropic_create(&memory, D, 2, &isotropic));
+  for (int c = 0; c < 2; c++) {
+    isotropic.weight[c] = 0.5;
+    isotropic.variance[c] = 1;
+    isotropic.mean[c * D] = 2 * c - 1;
+  }
   double theta[2][D * N], moments[2][D + D * D], work[D + 3 * N + 4];
   const double truth[D] = {0.1, -0.2, 0.3};
   Comparison comparison = {
@@ -235,17 +242,21 @@ static void test_every_metric(void) {
   for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
     const int m =
         metrics[k].measure == measure_emd ? N : 30; /* of unequal clouds emd uses the first points */
-    double value[3];
+    double value[4];
     CU_ASSERT(metrics[k].word[0] != 0);
-    for (int order = 0; order < 3; order++) {
-      const Cloud x = cloud(D, N, 61, order == 2, theta[0], moments[0]),
-                  y = cloud(D, m, 62, order == 2, theta[1], moments[1]);
+    for (int order = 0; order < 4; order++) {
+      Cloud x = cloud(D, N, 61, order == 2, theta[0], moments[0]),
+            y = cloud(D, m, 62, order == 2, theta[1], moments[1]);
       comparison.x = &x, comparison.y = &y;
+      if (order == 3) x.covariance = y.covariance = NULL;
+      comparison.modes = order == 3 ? NULL : &modes;
+      comparison.isotropic = order == 3 ? &isotropic : NULL;
       CHECK_OK(metrics[k].measure(&comparison, &value[order]));
       CU_ASSERT(isfinite(value[order]));
     }
     CU_ASSERT_EQUAL(value[0], value[1]);
     CHECK_NEAR(value[2], value[0], 1e-6 * fmax(1, fabs(value[0])));
+    CHECK_NEAR(value[3], value[0], 1e-12);
   }
 }
 

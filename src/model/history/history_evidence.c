@@ -48,6 +48,21 @@ INLINE void history_add_product(int count, const int *restrict run, double facto
     for (int n = 0; n < count; n++) sum[run[n]] += factor * a[n] * b[n];
 }
 
+/* Appends one observation to a history of one run: the same products, row by row. */
+SIMD_CLONES
+static void history_evidence_append_one(size_t d, const Evidence *self, double weight,
+                                        const double *restrict phi, double y) {
+  double *restrict vector = self->vector;
+  for (size_t i = 0; i < d; i++) {
+    const double own = phi[i], weighted = weight * own;
+    double *restrict row = self->precision + i * d;
+    for (size_t j = 0; j < i; j++) row[j] += weight * phi[j] * own;
+    for (size_t j = i; j < d; j++) row[j] += weighted * phi[j];
+    vector[i] += weighted * y;
+  }
+  self->reward_squares[0] += weight * y * y;
+}
+
 /* Appends one observation to each of the latest runs. Both triangles multiply the same factors in the same
  * order, so the precision stays symmetric to the last bit. */
 SIMD_CLONES
@@ -56,6 +71,10 @@ static void history_evidence_append(const History *history, const Evidence *self
   const size_t d = (size_t)history->d, columns = (size_t)self->common.columns,
                count = (size_t)history->each_round;
   const int lanes = history->each_round, *run = self->common.latest;
+  if (columns == 1) {
+    history_evidence_append_one(d, self, weight, phi, y[0]);
+    return;
+  }
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j < d; j++) {
       const size_t low = i < j ? i : j, high = i < j ? j : i;

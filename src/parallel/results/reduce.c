@@ -34,7 +34,7 @@ static Status reducer_sample_setting(const Study *study, int s, const char *dire
   SCOPED(Problem, problem, problem_destroy);
   TRY(study_problem_create(setting, &problem));
   /* No picture: there are too many dimensions, or there is no theta*. */
-  if (problem.large || problem.ops->rewards) return STATUS_OK;
+  if (problem.vectors || problem.ops->rewards) return STATUS_OK;
   problem_theta_for_pictures(&problem, SAMPLES, theta);
   TRY(reducer_put_samples(file, s, 0, problem.d, theta, transposed));
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -91,7 +91,7 @@ static Status reducer_write_prior_samples(const Study *study, const char *direct
   for (int s = 0; s < study->file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
     TRY(study_problem_create(study->file->settings[s], &problem));
-    if (problem.d > width && !problem.large) width = problem.d;
+    if (problem.d > width && !problem.vectors) width = problem.d;
   }
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
   TRY(store_create(path, &file));

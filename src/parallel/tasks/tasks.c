@@ -47,7 +47,7 @@ typedef struct {
   double *size; /* [task_count] */
   int *list; /* [task_count], of which `count` are used: tasks of the wave that are to be run */
   int count;
-  TasksOutcome *outcome; /* of earlier waves and large settings */
+  TasksOutcome *outcome; /* of earlier waves and of settings spread over ranks */
   double stopped_at, polled_at; /* seconds; 0: not yet */
 } Runner;
 
@@ -290,7 +290,7 @@ static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
     const Task task = study_task(study, i);
     const AdaptiveSetting *at = &adaptive->settings[task.setting];
     const int block = i % study->runs.blocks;
-    if (runner->state[i] == RUN_NOT_RUN && !study_task_is_large(study, &task) && block >= at->seen &&
+    if (runner->state[i] == RUN_NOT_RUN && !study_task_is_distributed(study, &task) && block >= at->seen &&
         block < at->wanted)
       runner->list[runner->count++] = i;
   }

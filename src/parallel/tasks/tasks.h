@@ -27,14 +27,14 @@ typedef struct {
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result);
 
-/* Runs the unfinished tasks except those of large settings (tasks_large_run). A stop on one rank ends the
+/* Runs the unfinished tasks except those of large settings (tasks_spread_run). A stop on one rank ends the
  * work of all: no more tasks begin, and those that run have a few seconds left. A task that needs more than
  * the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was stopped;
  * earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
  * Collective. */
 Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
 
-/* Runs the unfinished tasks of large settings (problem/problem.h), which belong to shard 0, before the shared
- * queue of the other tasks opens: all ranks work together on one after another. Without large settings it
- * does nothing. Collective. */
-Status tasks_large_run(const Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
+/* Runs the unfinished tasks of settings that are spread over ranks, which belong to shard 0, before the
+ * shared queue of the other tasks opens: all ranks work together on one after another. Without such settings
+ * it does nothing. Collective. */
+Status tasks_spread_run(const Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
