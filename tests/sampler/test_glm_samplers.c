@@ -124,6 +124,30 @@ static void test_neighbours(void) {
   free(rows);
 }
 
+/* Checks the same where so many components are too large for all runs of a chunk at once. */
+static void test_many_components(void) {
+  SCRATCH_ARENA(memory);
+  enum { RUNS = 70, D = 5, COMPONENTS = 1500 };
+  static const int looked_at[] = {0, 31, 32, 46, 69};
+  const Likelihood likelihood = glm("logistic");
+  Rows *rows = fixture_new(RUNS, sizeof *rows);
+  PriorFit fit = fixture_fit(1, 0.8, LAST_STAGE_REPAIRED);
+  Mixture mixture = fixture_mixture(&memory, D, COMPONENTS, 1.5);
+  Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  for (int run = 0; run < RUNS; run++) rows[run] = make_rows(&likelihood, D, 3, 2, (uint32_t)run);
+  History history = make_history(&memory, RUNS, rows, &likelihood);
+  double *block = fixture_draw(sampler_find("mixts"), &prior, &history, 0, 1, 0, NULL, NULL);
+  for (int k = 0; k < 5; k++) {
+    const int run = looked_at[k];
+    History alone = make_history(&memory, 1, rows + run, &likelihood);
+    double *theta = fixture_draw(sampler_find("mixts"), &prior, &alone, (uint32_t)run, 1, 0, NULL, NULL);
+    for (int i = 0; i < D; i++) CU_ASSERT_EQUAL(theta[i], block[i * RUNS + run]);
+    free(theta);
+  }
+  free(block);
+  free(rows);
+}
+
 /* ---- ts and mixts: the Laplace approximation of every component, draw by draw */
 
 static const char *const LAPLACE = "approximation=laplace";
@@ -310,6 +334,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"identity link: the closed form, draw by draw", test_identity_link},
                          {"no history is the prior", test_no_history},
                          {"neighbours do not matter", test_neighbours},
+                         {"many components do not matter", test_many_components},
                          {"every draw follows the Laplace approximation", test_draws_follow_laplace},
                          {"ts against quadrature", test_ts_law},
                          {"mixts against quadrature", test_mixts_law},

@@ -10,8 +10,8 @@
 
 enum { CANDIDATES = 8 }; /* `auto`, and the default without options */
 
-/* Most doubles of factors of runs that are taken together, and the least number of these. */
-enum { MOST_FACTORS = 1 << 21, LEAST_RUNS = 8 };
+/* Most doubles of factors of runs that are taken together. */
+enum { MOST_FACTORS = 1 << 21 };
 
 /* Returns the options. Candidates are weighed by rows, which a filtered history does not keep. */
 MixtureOptions mixture_posterior_options(const Config *options) {
@@ -52,14 +52,19 @@ Status mixture_posterior_check(const Config *options, const Likelihood *likeliho
 
 /* ---- create */
 
+/* Returns how many runs are taken together: whole tiles of them, as passes over their rows require. */
+static int most_runs(const Mixture *prior) {
+  const size_t d = (size_t)prior->d, each = (size_t)prior->components * (d + d * d),
+               fit = MOST_FACTORS / each;
+  if (fit < TILE_LANES) return TILE_LANES;
+  return fit < CHUNK_LANES ? (int)fit / TILE_LANES * TILE_LANES : CHUNK_LANES;
+}
+
 Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, const Mixture *prior, int runs,
                                int gathered, MixturePosterior *out) {
-  const size_t d = (size_t)prior->d, components = (size_t)prior->components, m = CHUNK_LANES,
-               each = components * (d + d * d), fit = MOST_FACTORS / each;
-  const size_t most = fit < LEAST_RUNS    ? LEAST_RUNS
-                      : fit < CHUNK_LANES ? fit
-                                          : CHUNK_LANES,
-               n = (size_t)runs < most ? (size_t)runs : most;
+  const size_t d = (size_t)prior->d, components = (size_t)prior->components, m = CHUNK_LANES;
+  const int most = most_runs(prior);
+  const size_t n = (size_t)(runs < most ? runs : most);
   *out = (MixturePosterior){.ops = ops, .prior = prior, .most = (int)n};
   ALLOCATE_ARRAYS(memory, components, &out->shrink, &out->constant);
   for (size_t c = 0; c < components; c++) out->shrink[c] = 1;
