@@ -1,10 +1,13 @@
-"""The process next to a rank in which policy `python` of a study runs the user's own sampler (docs/python.md).
+"""The process next to a rank that runs the user's own code: a sampler for policy `python` (docs/python.md), or a denoising oracle as a prior
+(docs/oracles.md).
 
-The program carries this file, starts it with `python3 -c` and the names of a module and of a callable in it, and talks to it over its standard
-input, a socket: first a description of the block, then in each request what every run has observed since the last; the answer is theta.
-It needs only NumPy.
+The program carries this file, starts it with `python3 -c`, the kind of what it serves and the names of a module and of a callable in it, and talks to
+it over its standard input, a socket. A sampler is told about its block, and in each request what every run has observed since the last; the answer is
+theta. An oracle finds its arguments in memory that both processes see, descriptor 3, and leaves its results there. It needs only NumPy.
 """
+import faulthandler
 import importlib
+import mmap
 import os
 import socket
 import struct
@@ -15,9 +18,14 @@ import types
 
 BEGIN = struct.Struct("=QQqqqqd32s")  # seed, first run, runs, d, arms, rounds, noise, likelihood
 REQUEST = struct.Struct("=qqq")       # new observations of every run, rounds played, draws (0: one theta, for a bandit)
+ORACLE = struct.Struct("=qq")         # d, most rows of a call
+ASK = struct.Struct("=qqd")           # what, rows, sigma
+MEAN, PRODUCT = range(2)
+SHARED = 3
 ANSWER = struct.Struct("=qq")         # kind, bytes that follow
 OK, ERROR = range(2)
 LONGEST = 399                         # most bytes of a sentence
+PROCESS = os.getpid()
 
 
 class About(types.SimpleNamespace):
@@ -40,6 +48,9 @@ def read(stream, size):
 
 
 def answer(stream, kind, content=b""):
+    """Answer a request; a process that the user's code has forked is not asked."""
+    if os.getpid() != PROCESS:
+        os._exit(1)
     stream.write(ANSWER.pack(kind, len(content)) + content)
     stream.flush()
 
@@ -106,7 +117,48 @@ def serve(np, stream, sampler):
         spent = now
 
 
+def evaluate(np, function, arguments):
+    """What the oracle returns for x[m, d], an array of that shape."""
+    shape = arguments[0].shape
+    try:
+        result = function(*arguments)
+        array = np.asarray(result)
+    except BaseException as error:
+        raise Refused(raised(error)) from error
+    if isinstance(result, np.ma.MaskedArray) and np.ma.is_masked(result):
+        raise Refused("returned masked values")
+    if array.dtype.kind != "f":
+        raise Refused(f"returned values of type {array.dtype} where float64 or float32 is needed")
+    if array.shape != shape:
+        raise Refused(f"returned an array of shape {array.shape} where {shape} is needed")
+    if not np.isfinite(array).all():
+        row = np.flatnonzero(~np.isfinite(array).all(axis=1))[0]
+        raise Refused(f"returned a value that is not finite, in row {row} of {shape[0]}")
+    return array
+
+
+def serve_oracle(np, stream, oracle):
+    """Answer one call after another."""
+    d, batch = ORACLE.unpack(read(stream, ORACLE.size))
+    shared = mmap.mmap(SHARED, 8 * 3 * batch * d)
+    os.close(SHARED)
+    x, v, out = np.frombuffer(shared).reshape(3, batch, d)
+    product = getattr(oracle, "jvp", None)
+    answer(stream, OK, struct.pack("=q", callable(product)))
+    spent = time.process_time()
+    while True:
+        what, m, sigma = ASK.unpack(read(stream, ASK.size))
+        out[:m] = evaluate(np, oracle, (x[:m], sigma)) if what == MEAN else evaluate(np, product, (x[:m], sigma, v[:m]))
+        now = time.process_time()
+        answer(stream, OK, struct.pack("=d", now - spent))
+        spent = now
+
+
+SERVE = {"policy": serve, "oracle": serve_oracle}
+
+
 def main():
+    faulthandler.enable()
     try:
         import numpy as np
     except ImportError:
@@ -114,9 +166,10 @@ def main():
     with socket.socket(fileno=0) as channel, channel.makefile("rwb") as stream:
         answer(stream, OK)
         try:
-            sampler = find(*sys.argv[1:])
+            kind, module, name = sys.argv[1:]
+            found = find(module, name)
             answer(stream, OK)
-            serve(np, stream, sampler)
+            SERVE[kind](np, stream, found)
         except Refused as refusal:
             answer(stream, ERROR, str(refusal).encode()[:LONGEST])
 

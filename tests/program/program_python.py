@@ -67,6 +67,15 @@ def broken(what):
 
 raises = broken(lambda: 1 / 0)
 leaves = broken(lambda: os._exit(9))
+complains = broken(lambda: (print("x" * 10 ** 6, "no such device"), os._exit(8)))
+
+def hides():
+    """Leaves behind a process that holds all descriptors."""
+    if os.fork():
+        os._exit(7)
+    time.sleep(100000)
+
+hides = broken(hides)
 exits = broken(lambda: exit("enough"))
 killed = broken(lambda: os.kill(os.getpid(), 9))
 writes = lambda x, y, rng, about: y.__setitem__(0, 1) if about.round == 3 else np.ones((len(x), 2))
@@ -194,6 +203,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
     def test_failures(self):
         """A sampler that fails makes only its own tasks fail: exit status 5, and a sentence that names module, callable and round."""
         cases = {"raises": "round 3: ZeroDivisionError: division by zero (samplers.py, line", "leaves": "round 3: its process ended with status 9",
+                 "hides": "round 3: its process ended with status 7", "complains": "round 3: its process ended with status 8; its output ends with: xxx",
                  "exits": "round 3: SystemExit: enough (", "killed": "round 3: its process ended by signal 9 (Killed)",
                  "writes": "round 3: ValueError: assignment destination is read-only (samplers.py, line",
                  "shape": "round 3: returned an array of shape (32, 3) where (32, 2) is needed",
