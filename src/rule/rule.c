@@ -27,12 +27,20 @@ static Status bayes_ucb_create(Rule *self) {
                                   "option horizon or a constant quantile");
 }
 
+/* Returns alpha. Where rewards are not linear in phi' theta less exploration suffices (docs/decisions.md has
+ * both constants beside others). */
+static double bayes_ucb_alpha(const Rule *self) {
+  const Config *options = self->sampler.setup.options;
+  if (!config_is(options, "bayes_ucb_alpha", "auto")) return config_real(options, "bayes_ucb_alpha");
+  return likelihood_is_linear(self->sampler.setup.likelihood) ? 0.1 : 0.03;
+}
+
 /* Returns z_t. */
 static double bayes_ucb_quantile(const Rule *self, int choices) {
   const Config *options = self->sampler.setup.options;
   const double left = choices < self->horizon ? self->horizon - choices : 0;
   if (config_is(options, "quantile", "auto"))
-    return special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
+    return special_upper_quantile(0.5 / (1 + bayes_ucb_alpha(self) * left));
   const double quantile = config_real(options, "quantile");
   return quantile >= 0.5 ? special_upper_quantile(1 - quantile) : -special_upper_quantile(quantile);
 }
@@ -42,9 +50,10 @@ const RuleOps rule_thompson = {.name = "thompson",
                                .reference = "Thompson 1933"};
 
 static const ConfigKey bayes_ucb_keys[] = {
-    {REAL("bayes_ucb_alpha", 0, 1e6, "0.1",
+    {REAL("bayes_ucb_alpha", 0, 1e6, "auto",
           "for rule bayes_ucb: larger values explore more; with k rounds left the quantile is 1 - 1 / (2 (1 "
-          "+ alpha k))")},
+          "+ alpha k)); auto: 0.1 with Gaussian rewards, 0.03 with clicks and counts"),
+     .words = "auto"},
     {REAL("quantile", 1e-12, 1 - 1e-12, "auto",
           "for rule bayes_ucb: constant quantile; auto: from bayes_ucb_alpha and the rounds left"),
      .words = "auto"},

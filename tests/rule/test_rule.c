@@ -151,6 +151,27 @@ static void test_bayes_ucb(void) {
   check_index(&prior, &likelihood, 0, 5, 2, low, -0.5244005127080407);
 }
 
+/* Checks the default alpha: with clicks and counts it is that of alpha = 0.03, with Gaussian rewards, above,
+ * that of 0.1. */
+static void test_default_alpha(void) {
+  SCRATCH_ARENA(memory);
+  enum { HORIZON = 200 };
+  const char *const plain[] = {"rule=bayes_ucb"}, *const low[] = {"rule=bayes_ucb", "bayes_ucb_alpha=0.03"};
+  const PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_LITERAL);
+  const Mixture mixture = fixture_mixture(&memory, D, 1, 1.5);
+  const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+  for (int f = 0; likelihood_family(f); f++) {
+    const Likelihood likelihood = {.ops = likelihood_family(f), .noise = 1};
+    if (likelihood_has_noise(&likelihood)) continue;
+    Rule automatic = make_rule(&memory, sampler_find("ts"), &prior, &likelihood, HORIZON, 1, plain);
+    Rule given = make_rule(&memory, sampler_find("ts"), &prior, &likelihood, HORIZON, 2, low);
+    for (int choices = 0; choices < HORIZON; choices += 60)
+      CU_ASSERT_EQUAL(automatic.ops->quantile(&automatic, choices), given.ops->quantile(&given, choices));
+    /* statistics.NormalDist().inv_cdf(1 - 0.5 / (1 + 0.03 * 200)) */
+    CHECK_NEAR(automatic.ops->quantile(&automatic, 0), 1.4652337926855223, 1e-9);
+  }
+}
+
 /* Checks a sampler without a closed form, whose draws are exact for a Gaussian prior: moments of 20 000 draws
  * within 5 standard errors of the posterior's, sqrt((s_ii s_jj + s_ij^2) / M) for a covariance. */
 static void test_moments_of_draws(void) {
@@ -271,6 +292,7 @@ int main(void) {
   CU_TestInfo tests[] = {
       {"every rule with every sampler: a known theta, ties, one arm", test_every_rule_and_sampler},
       {"Bayes-UCB takes the largest mean + z sd", test_bayes_ucb},
+      {"the default alpha depends on the rewards", test_default_alpha},
       {"moments of draws", test_moments_of_draws},
       {"greedy takes the largest mean reward", test_greedy_takes_mean_reward},
       {"what is refused", test_refused},
