@@ -19,7 +19,8 @@ const ProblemOps *problem_named(const Config *config) {
 
 int problem_arms(const Config *config, const ProblemOps *family) {
   enum { ARMS = 100 };
-  if (!config_is(config, "problem.arms", "auto")) return (int)config_int(config, "problem.arms");
+  const bool given = !config_is(config, "problem.arms", "auto") && !config_is(config, "problem.arms", "all");
+  if (given) return (int)config_int(config, "problem.arms");
   return family->arms ? family->arms : ARMS;
 }
 
@@ -66,6 +67,9 @@ static Status problem_complete(Problem *self, const Config *config) {
                       self->drift_every);
   if (ops->needs_file && !config_text(config, "problem.file"))
     return status_set(STATUS_INPUT, "problem.family = %s needs problem.file, which is not given", ops->name);
+  if (config_is(config, "problem.arms", "all") && !ops->finite_arms)
+    return status_set(STATUS_INPUT,
+                      "problem.arms: all, but only problem.family = embedding has a file of them");
   TRY(arena_new(&self->memory, &self->state, 1, ops->state_size));
   TRY(ops->create(self, config));
   self->d = self->theta.d;

@@ -25,6 +25,7 @@ typedef struct {
   size_t state_size; /* in bytes, of self->state, which is zeroed before `create` */
   bool needs_file; /* problem.file must be given */
   bool per_arm; /* problem.unknown may be per_arm */
+  bool finite_arms; /* arms are members of a finite set: problem.arms may be all */
   bool arms_of_theta; /* features depend on the theta* of the run */
   ProblemRewards rewards_of;
   /* The keys that it uses and not every family does, separated by blanks; NULL: it does not say
@@ -91,7 +92,7 @@ bool problem_is_distributed(const Config *config);
  * have the same, and its matrices are spread over the ranks. */
 typedef enum { PROBLEM_APART, PROBLEM_TOGETHER, PROBLEM_DISTRIBUTED } ProblemUse;
 
-/* Returns K of a setting. */
+/* Returns K of a setting, as far as the keys tell: a family may change it for auto and all. */
 int problem_arms(const Config *config, const ProblemOps *family);
 /* Creates the problem of one setting, from problem.*, likelihood and seed. The caller must call
  * problem_destroy. */

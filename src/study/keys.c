@@ -42,8 +42,10 @@ const ConfigKey study_keys[] = {
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file, a table of "
           "rewards (family: table) or cases (family: cases)")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, else 100"),
-     .words = "auto"},
+         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, else 100, but no "
+         "more "
+         "than an embedding file has; all: those of an embedding file, in its order"),
+     .words = "auto all"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
     {WORD("problem.drift.kind", "none",
           "bandit study: how the world changes; switch: a new theta* from problem.theta every "

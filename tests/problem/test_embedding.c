@@ -205,8 +205,8 @@ static int row_of(const World *world, int k, int b) {
   return row >= 0 && row < ARMS ? row : -1;
 }
 
-/* Checks that arms are whole rows, each row equally often, drawn afresh in each round; they do not change
- * with more arms, other blocks, or another visit. */
+/* Checks that arms are whole rows, each row equally often and no two alike, drawn afresh in each round; they
+ * do not change with more arms, other blocks, or another visit. */
 static void test_arms(void) {
   enum { K = 4, RUNS = 10, ROUNDS = 100 };
   StudyFile *study, *wider;
@@ -226,6 +226,8 @@ static void test_arms(void) {
         int row = row_of(&world, k, b);
         CU_ASSERT_TRUE_FATAL(row >= 0);
         count[row]++;
+        for (int other_arm = 0; other_arm < k; other_arm++)
+          CU_ASSERT_NOT_EQUAL(row, row_of(&world, other_arm, b));
         changed += row != previous[k * RUNS + b];
         previous[k * RUNS + b] = row;
         same += row == row_of(&other, k, b);
@@ -233,7 +235,8 @@ static void test_arms(void) {
       }
   }
   CU_ASSERT_EQUAL(same, K * RUNS * ROUNDS);
-  /* 4000 draws: 571.4 per row, sd sqrt(4000 (1/7) (6/7)) = 22; a change with probability 6/7; 4.5 sd each. */
+  /* 4000 draws: 571.4 per row, sd at most sqrt(4000 (1/7) (6/7)) = 22; a change with probability 6/7; 4.5 sd
+   * each. */
   for (int row = 0; row < ARMS; row++) CHECK_NEAR(count[row], 4000.0 / 7, 4.5 * 22.2);
   CHECK_NEAR(changed, 4000.0 * 6 / 7, 4.5 * 22.2);
   world_destroy(&world), world_destroy(&other), world_destroy(&alone);
@@ -245,6 +248,39 @@ static void test_arms(void) {
   world_advance(&world, 1), world_advance(&world, 2);
   CU_ASSERT_EQUAL(memcmp(before, world.features, sizeof before), 0); /* one set for each run */
   world_destroy(&world);
+  close_problem(study, &problem);
+}
+
+/* Checks that a study can have every arm of the file, in the file's order; fewer arms than 100 are all by
+ * default, and more than there are are refused. With a theta* for each arm the rows are contexts. */
+static void test_all_arms(void) {
+  enum { RUNS = 3 };
+  static const char *const all[] = {"arms: all", "arms: auto", "arms: 7", "arms: all, resample_arms: true"};
+  StudyFile *study;
+  Problem problem;
+  World world;
+  write_form(path, &good);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    CHECK_OK(open_problem(all[i], &study, &problem));
+    CU_ASSERT_EQUAL_FATAL(problem.arms, ARMS);
+    CHECK_OK(world_create(&problem, 0, 5, RUNS, &world));
+    world_advance(&world, 1);
+    for (int k = 0; k < ARMS; k++)
+      for (int b = 0; b < RUNS; b++) CU_ASSERT_EQUAL(row_of(&world, k, b), k);
+    world_destroy(&world);
+    close_problem(study, &problem);
+  }
+  CHECK_FAILS(open_problem("arms: 8", &study, &problem), STATUS_INPUT, "has 7 arms");
+  close_problem(study, &problem);
+  CHECK_OK(open_problem("arms: 8, unknown: per_arm", &study, &problem));
+  CU_ASSERT_EQUAL(problem.arms, 8);
+  close_problem(study, &problem);
+  CHECK_FAILS(open_problem("arms: all, unknown: per_arm", &study, &problem), STATUS_INPUT, "are contexts");
+  close_problem(study, &problem);
+  CHECK_OK(config_study_parse("test", "name: t\nproblem: {arms: all}\npolicies: [ts]\n", &study_schema, 0,
+                              NULL, &study));
+  CHECK_FAILS(study_problem_create(study->settings[0], &problem), STATUS_INPUT,
+              "problem.arms: all, but only");
   close_problem(study, &problem);
 }
 
@@ -318,7 +354,8 @@ int main(void) {
                          {"files that do not fit are refused", test_refusals},
                          {"studies that do not fit are refused", test_refused_problems},
                          {"noise of the file or of the study", test_noise},
-                         {"arms are uniform rows", test_arms},
+                         {"arms are uniform rows, each at most once", test_arms},
+                         {"all arms, and no more", test_all_arms},
                          {"theta is split", test_split},
                          {"the file says which theta are held out", test_held_out},
                          CU_TEST_INFO_NULL};

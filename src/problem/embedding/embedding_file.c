@@ -106,6 +106,20 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
 
 /* ---- bandits whose theta* and arms are rows of such a file (DiffTS paper, Sections 6.3 and C.2) */
 
+/* Sets K. With a theta* for each arm the rows are contexts, one a round, and K is that of the keys. */
+static Status embedding_count_arms(Problem *self, const Config *config, const Embedding *file) {
+  const char *path = config_text(config, "problem.file");
+  const bool all = config_is(config, "problem.arms", "all");
+  if (self->per_arm && !all) return STATUS_OK;
+  if (self->per_arm)
+    return status_set(STATUS_INPUT, "problem.arms: all, but with problem.unknown = per_arm the arms are "
+                                    "theta*, and the rows of 'features' are contexts: give their number");
+  if (all || (config_is(config, "problem.arms", "auto") && self->arms > file->arms)) self->arms = file->arms;
+  if (self->arms <= file->arms) return STATUS_OK;
+  return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d arms: give no more, or all", self->arms,
+                    path, file->arms);
+}
+
 static Status embedding_problem_create(Problem *self, const Config *config) {
   Embedding *file = self->state;
   const char *path = config_text(config, "problem.file");
@@ -116,22 +130,39 @@ static Status embedding_problem_create(Problem *self, const Config *config) {
   TRY(problem_theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"),
                                self->seed, &self->theta));
   self->theta.held_out = file->held_out;
+  TRY(embedding_count_arms(self, config, file));
+  self->feature_scratch = 2 * (size_t)file->arms;
   return STATUS_OK;
 }
 
-/* Draws K rows of the file's features for each run (one row if each arm has its own theta*), uniformly with
- * replacement. Adding arms leaves the first ones unchanged. */
+/* Exchanges two places of an order, whose entries are small integers. */
+static void embedding_exchange(double *order, size_t one, size_t other) {
+  const double kept = order[one];
+  order[one] = order[other];
+  order[other] = kept;
+}
+
+/* Draws K rows of the file's features for each run (one row if each arm has its own theta*), uniformly
+ * without replacement, by the first K steps of a shuffle (Fisher and Yates); all rows are in the file's
+ * order. Adding arms leaves the first ones unchanged, unless that makes them all. */
 static void embedding_draw_features(World *world) {
   const Problem *self = world->problem;
   const Embedding *file = self->state;
   const RngKey key = rng_key(self->seed, RNG_ARMS);
-  const size_t d = (size_t)self->d, runs = (size_t)world->runs;
+  const size_t d = (size_t)self->d, runs = (size_t)world->runs, rows = (size_t)file->arms,
+               vectors = (size_t)problem_vectors(self);
+  double *order = world->scratch, *partner = order + rows;
+  for (size_t k = 0; k < rows; k++) order[k] = (double)k;
   for (size_t b = 0; b < runs; b++) {
     Rng rng = {.key = key, .run = world->first_run + (uint32_t)b, .round = world->round};
-    for (size_t k = 0; k < (size_t)problem_vectors(self); k++) {
-      const double *row = file->features + rng_index(&rng, (uint64_t)file->arms) * d;
+    for (size_t k = 0; k < vectors; k++) {
+      partner[k] = (double)(vectors < rows ? k + rng_index(&rng, rows - k) : k);
+      embedding_exchange(order, k, (size_t)partner[k]);
+      const double *row = file->features + (size_t)order[k] * d;
       for (size_t i = 0; i < d; i++) world->features[(k * d + i) * runs + b] = row[i];
     }
+    /* Undo them, last first: every run begins with the file's order. */
+    for (size_t k = vectors; k-- > 0;) embedding_exchange(order, k, (size_t)partner[k]);
   }
 }
 
@@ -142,5 +173,6 @@ const ProblemOps problem_embedding = {.name = "embedding",
                                       .state_size = sizeof(Embedding),
                                       .needs_file = true,
                                       .per_arm = true,
+                                      .finite_arms = true,
                                       .create = embedding_problem_create,
                                       .features = embedding_draw_features};
