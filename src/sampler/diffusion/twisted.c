@@ -229,11 +229,11 @@ static int64_t twisted_particles(const Config *options) {
   return config_has(options, "particles") ? config_int(options, "particles") : 1;
 }
 
-/* Reads the options of clouds, and finds what they need of the prior. */
+/* Reads the options of clouds if any number of draws is from one, and finds what they need of the prior. */
 static Status twisted_create_clouds(Sampler *sampler, const SamplerSetup *setup) {
   Twisted *self = sampler->state;
   const Config *options = setup->options;
-  if (!config_has(options, "cloud") || config_is(options, "cloud", "false")) return STATUS_OK;
+  if (!twisted_has_cloud(setup, CLOUD_FROM)) return STATUS_OK;
   if (!config_is(options, "cloud_particles", "auto"))
     self->cloud_particles = (int)config_int(options, "cloud_particles");
   self->only_clouds = twisted_has_cloud(setup, setup->draws);
