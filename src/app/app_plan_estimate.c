@@ -6,6 +6,7 @@
 typedef struct {
   int count;
   char (*hash)[65];
+  double seconds; /* that all of them take in a replicate */
 } Fits;
 
 /* Counts a fit, unless it is in `fits` already; returns whether it is new. */
@@ -16,49 +17,59 @@ static bool app_plan_count_fit(const Belief *belief, Fits *fits) {
   return true;
 }
 
-/* Counts the distinct fits of the study and those that they need first, and adds up their time; finds the
- * memory of Gaussians on the weights of a network. */
-static Status app_plan_count_priors(const Study *study, const PlanTimes *times, Estimate *estimate) {
-  SCRATCH_ARENA(scratch);
-  const StudyFile *file = study->file;
-  Fits fits = {0};
-  double seconds = 0; /* of a replicate */
-  ALLOCATE(&scratch, fits.hash, 2 * file->setting_count * file->policy_count);
-  for (int s = 0; s < file->setting_count; s++) {
-    SCOPED(Problem, problem, problem_destroy);
-    TRY(study_problem_create(file->settings[s], &problem));
-    for (int p = 0; p < file->policy_count; p++) {
-      Belief belief, base;
-      TRY(study_belief_create(file->settings[s], &file->policies[p], &problem, 0, &belief));
-      if (belief.kind == BELIEF_WEIGHTS && policy_named(file->policies[p].name).sampler->gaussian) {
-        /* Two matrices per run, and ten of work space. */
-        const double n = likelihood_parameters(&belief.likelihood, problem.d),
-                     matrices = 2 * (double)study->runs.block + 10;
-        estimate->networks = fmax(estimate->networks, matrices * n * n * sizeof(double));
-      }
-      if (belief.kind != BELIEF_FITTED) continue;
-      TRY(study_belief_prerequisite(file->settings[s], &problem, &belief, &base));
-      if (base.kind != BELIEF_NONE) app_plan_count_fit(&base, &fits);
-      if (app_plan_count_fit(&belief, &fits)) seconds += times ? times->fit[s * file->policy_count + p] : NAN;
-    }
-  }
-  estimate->priors = fits.count * study->runs.replicates;
-  estimate->training_hours = study->runs.replicates * seconds / 3600;
-  return STATUS_OK;
-}
-
 /* Returns the peak bytes, over all ranks that hold the matrices: either of the decomposition (the matrix, its
  * eigenvectors, and two matrices of work space) or, later, of exact draws, draws being made, and a product of
  * two sets of draws. */
-static double app_plan_spread_bytes(const Config *setting) {
-  const double d = study_dimension(setting), most = fmax(d, study_problem_arms(setting)),
-               draws = (double)config_int(setting, "draws"),
+static double app_plan_spread_bytes(const Config *setting, const Problem *problem) {
+  const double d = problem->d, most = fmax(d, problem->arms), draws = (double)config_int(setting, "draws"),
                reference = config_is(setting, "reference_draws", "draws")
                                ? draws
                                : (double)config_int(setting, "reference_draws"),
                larger = fmax(draws, reference);
   return fmax(4 * dense_bytes(most, most),
               dense_bytes(d, reference + 2 * larger) + dense_bytes(larger, larger));
+}
+
+/* Counts the distinct fits of a setting and those that they need first, and adds up their time; finds the
+ * memory of Gaussians on the weights of a network. */
+static Status app_plan_count_priors(const Study *study, const PlanTimes *times, int s, const Problem *problem,
+                                    Fits *fits, Estimate *estimate) {
+  const StudyFile *file = study->file;
+  for (int p = 0; p < file->policy_count; p++) {
+    Belief belief, base;
+    TRY(study_belief_create(file->settings[s], &file->policies[p], problem, 0, &belief));
+    if (belief.kind == BELIEF_WEIGHTS && policy_named(file->policies[p].name).sampler->gaussian) {
+      /* Two matrices per run, and ten of work space. */
+      const double n = likelihood_parameters(&belief.likelihood, problem->d),
+                   matrices = 2 * (double)study->runs.block + 10;
+      estimate->networks = fmax(estimate->networks, matrices * n * n * sizeof(double));
+    }
+    if (belief.kind != BELIEF_FITTED) continue;
+    TRY(study_belief_prerequisite(file->settings[s], problem, &belief, &base));
+    if (base.kind != BELIEF_NONE) app_plan_count_fit(&base, fits);
+    if (app_plan_count_fit(&belief, fits))
+      fits->seconds += times ? times->fit[s * file->policy_count + p] : NAN;
+  }
+  return STATUS_OK;
+}
+
+/* Adds what depends on the problem of each setting: priors, and matrices that are spread. */
+static Status app_plan_add_settings(const Study *study, const PlanTimes *times, Estimate *out) {
+  SCRATCH_ARENA(scratch);
+  const StudyFile *file = study->file;
+  Fits fits = {0};
+  ALLOCATE(&scratch, fits.hash, 2 * file->setting_count * file->policy_count);
+  for (int s = 0; s < file->setting_count; s++) {
+    SCOPED(Problem, problem, problem_destroy);
+    TRY(study_problem_create(file->settings[s], &problem));
+    if (problem.distributed)
+      out->spread = fmax(out->spread, app_plan_spread_bytes(file->settings[s], &problem));
+    out->arms = problem.arms > out->arms ? problem.arms : out->arms;
+    TRY(app_plan_count_priors(study, times, s, &problem, &fits, out));
+  }
+  out->priors = fits.count * study->runs.replicates;
+  out->training_hours = study->runs.replicates * fits.seconds / 3600;
+  return STATUS_OK;
 }
 
 /* Adds up the measured times of all runs; without `times` they are unknown. */
@@ -79,19 +90,13 @@ static void app_plan_add_runs(const Study *study, const PlanTimes *times, Estima
 
 Status app_plan_estimate_study(const Study *study, const PlanTimes *times, Estimate *out) {
   const StudyFile *file = study->file;
-  const Config *first = file->settings[0];
-  const double most = (double)study->runs.most;
+  const double most = (double)study->runs.most,
+               curves = (double)study->curve_count * study->points * sizeof(double);
   *out = (Estimate){0};
-  for (int s = 0; s < file->setting_count; s++) {
-    if (!study_problem_is_distributed(file->settings[s])) continue;
-    out->spread = fmax(out->spread, app_plan_spread_bytes(file->settings[s]));
-  }
-  double curves = (double)study->curve_count * study->points * sizeof(double);
-  double arms = config_has(first, "problem.arms") ? study_problem_arms(first) : 1;
-  out->memory = 4e7 + 2 * curves * most + (double)study->runs.block * (curves + arms * 8 * sizeof(double));
+  TRY(app_plan_add_settings(study, times, out));
+  out->memory = 4e7 + 2 * curves * most +
+                (double)study->runs.block * (curves + out->arms * 8 * sizeof(double)) + out->networks;
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
   app_plan_add_runs(study, times, out);
-  TRY(app_plan_count_priors(study, times, out));
-  out->memory += out->networks;
   return STATUS_OK;
 }

@@ -11,6 +11,7 @@ typedef struct {
   double training_hours; /* of the distinct priors; NAN: there are some, which were not measured */
   double longest_task; /* seconds */
   int priors; /* distinct fits */
+  int arms; /* the most of a setting */
   double memory; /* bytes per rank: one block and the arrays of the reducer */
   double networks; /* the part of `memory` for Gaussians on the weights of a network */
   double spread; /* bytes of the matrices of the largest setting that spreads them, over all ranks */

@@ -8,12 +8,14 @@
 /* ---- tables of keys as JSON */
 
 static const char *const TYPES[] = {
-    [KEY_INT] = "integer", [KEY_REAL] = "number",           [KEY_BOOL] = "boolean",       [KEY_WORD] = "word",
-    [KEY_TEXT] = "text",   [KEY_INTS] = "list of integers", [KEY_WORDS] = "list of words"};
+    [KEY_INT] = "integer",         [KEY_REAL] = "number",
+    [KEY_BOOL] = "boolean",        [KEY_WORD] = "word",
+    [KEY_TEXT] = "text",           [KEY_INTS] = "list of integers",
+    [KEY_WORDS] = "list of words", [KEY_REAL_OR_INTS] = "list of integers, or number"};
 
 /* Adds minimum and maximum, if the key has a range. */
 static void app_key_put_range(const ConfigKey *key, json_t *object) {
-  const bool real = key->type == KEY_REAL;
+  const bool real = key->type == KEY_REAL || key->type == KEY_REAL_OR_INTS;
   if (!real && key->type != KEY_INT && key->type != KEY_INTS) return;
   if (key->minimum == 0 && key->maximum == 0) return;
   json_object_set_new(object, "minimum",
@@ -54,13 +56,18 @@ static json_t *app_keys_json(const ConfigKey *keys) {
 
 static json_t *app_json_any_of(json_t *a, json_t *b) { return json_pack("{s:[o, o]}", "anyOf", a, b); }
 
+/* Returns the type of one number in JSON. */
+static const char *app_scalar_type(const ConfigKey *key) {
+  if (key->type == KEY_INTS) return TYPES[KEY_INT];
+  return TYPES[key->type == KEY_REAL_OR_INTS ? KEY_REAL : key->type];
+}
+
 /* Describes one value; for a list, one element. */
 static json_t *app_scalar_schema(const ConfigKey *key) {
   json_t *words = app_key_words_json(key), *enumeration = json_pack("{s:o}", "enum", words);
   if (key->type == KEY_WORD || key->type == KEY_WORDS) return enumeration;
-  json_t *schema = key->type == KEY_TEXT
-                       ? json_pack("{s:[s, s, s]}", "type", "string", "number", "null")
-                       : json_pack("{s:s}", "type", key->type == KEY_INTS ? "integer" : TYPES[key->type]);
+  json_t *schema = key->type == KEY_TEXT ? json_pack("{s:[s, s, s]}", "type", "string", "number", "null")
+                                         : json_pack("{s:s}", "type", app_scalar_type(key));
   app_key_put_range(key, schema);
   if (json_array_size(words) > 0) return app_json_any_of(schema, enumeration);
   json_decref(enumeration);
@@ -70,8 +77,11 @@ static json_t *app_scalar_schema(const ConfigKey *key) {
 static json_t *value_schema(const ConfigKey *key) {
   char help[CONFIG_HELP];
   json_t *schema = app_scalar_schema(key);
-  if (key->type == KEY_INTS || key->type == KEY_WORDS)
+  if (config_key_is_list(key))
     schema = app_json_any_of(json_pack("{s:s, s:O}", "type", "array", "items", schema), schema);
+  if (key->type == KEY_REAL_OR_INTS)
+    schema = app_json_any_of(json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", TYPES[KEY_INT]),
+                             schema);
   if (key->parts) schema = app_json_any_of(schema, json_pack("{s:s}", "type", "object"));
   json_object_set_new(schema, "description", json_string(config_key_help(key, help)));
   if (key->fallback && strcmp(key->fallback, "null") != 0) {
@@ -130,7 +140,7 @@ static json_t *app_keys_schema(void) {
   json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
   for (const ConfigKey *key = study_schema.keys; key->name; key++) {
     app_schema_put_key(root, key, value_schema(key));
-    if (!key->fixed && key->type != KEY_INTS && key->type != KEY_WORDS)
+    if (!key->fixed && !config_key_is_list(key))
       app_schema_put_key(
           sweep, key,
           json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1));

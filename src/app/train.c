@@ -128,7 +128,7 @@ static Status app_train_from_study(Arena *memory, Training *out) {
   TRY(app_study_of_file(arguments.study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
   TRY(study_problem_create(setting, &problem));
-  arguments.sizes = study_candidates_sizes(setting, arguments.size);
+  arguments.sizes = study_candidates_sizes(setting, &problem, arguments.size);
   out->belief =
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments.has_seed ? arguments.seed : study.seed, 0)};

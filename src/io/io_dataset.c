@@ -284,6 +284,14 @@ Status io_dataset_read_observations(Arena *memory, const char *path, Observation
   return read_column(memory, file, "y", out->rows, &out->rewards);
 }
 
+Status io_dataset_read_operator(Arena *memory, const char *path, int *rows, int *d, double **values) {
+  SCOPED(StoreFile *, file, store_close);
+  TRY(store_open(path, &file));
+  TRY(io_dataset_read_matrix(memory, file, "a", x_axes, rows, d, values));
+  if (*rows > 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: 'a' has no rows", path);
+}
+
 Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
   enum { MOST = 10000 };
   SCOPED(StoreFile *, file, store_close);

@@ -42,6 +42,10 @@ typedef struct {
  * observations is allowed. */
 Status io_dataset_read_observations(Arena *memory, const char *path, Observations *out);
 
+/* Reads the matrix of an inverse problem: NetCDF a(observation, dim), (*values)[rows, d]; at least one row.
+ */
+Status io_dataset_read_operator(Arena *memory, const char *path, int *rows, int *d, double **values);
+
 /* Events of a log, in which one arm was played, with its reward and the probability with which it was chosen;
  * or of a table, which has the rewards of every arm. An event has either a context[rows, d], the same for all
  * arms, or, in a log, features[rows, arms, d] of each arm. */

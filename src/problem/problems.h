@@ -18,9 +18,8 @@
 PROBLEM_LIST(PROBLEM_DECLARE)
 #undef PROBLEM_DECLARE
 
-/* Words of the families' keys: problem.features (synthetic), problem.reward (pool), problem.singular_vectors
- * (inverse). */
-extern const char SYNTHETIC_FEATURES[], POOL_REWARDS[], INVERSE_SINGULAR_VECTORS[];
+/* Words of the families' keys: problem.features (synthetic), problem.reward (pool). */
+extern const char SYNTHETIC_FEATURES[], POOL_REWARDS[];
 
 /* The world of the convergence study (target.c), which has no problem.family. */
 extern const ProblemOps problem_target;

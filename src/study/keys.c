@@ -1,6 +1,7 @@
 #include "study/keys.h"
 
 #include "io/config/config_rows.h"
+#include "problem/operator.h"
 #include "problem/problems.h"
 #include "study/study.h"
 
@@ -42,9 +43,9 @@ const ConfigKey study_keys[] = {
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file, a table of "
           "rewards (family: table) or cases (family: cases)")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, else 100, but no "
-         "more "
-         "than an embedding file has; all: those of an embedding file, in its order"),
+         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, the rows of "
+         "problem.operator unless it is spectrum, else 100, but no more than an embedding file has; all: "
+         "those of an embedding file, in its order"),
      .words = "auto all"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
     {WORD("problem.drift.kind", "none",
@@ -60,15 +61,27 @@ const ConfigKey study_keys[] = {
           "distribution of the arms' features; basis: the d unit vectors, one for each arm"),
      .words = SYNTHETIC_FEATURES},
     {REAL("problem.condition_number", 1, 1e12, "1",
-          "kappa of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
-          "or of the convergence study's target; 1: the same in all directions")},
+          "kappa of the second moment of the synthetic problem's features, of the inverse problem's matrix "
+          "(operator spectrum), or of the convergence study's target; 1: the same in all directions")},
+    {WORD("problem.operator", "spectrum",
+          "inverse problem: its matrix A; spectrum: given singular values (problem.snr, "
+          "problem.condition_number); mask: some coordinates (problem.observed); blur: square pictures, "
+          "row by row, blurred by a circular Gaussian (problem.blur_width); file: your matrix "
+          "(problem.operator_file)"),
+     .word = operator_name},
     {REAL("problem.snr", TINY, 1e12, "1",
-          "inverse problem: the smallest singular value of its matrix over sigma")},
+          "operator spectrum: the smallest singular value of the matrix over sigma")},
     {WORD("problem.singular_vectors", "random",
-          "inverse problem: the right singular vectors of its matrix; random: uniformly distributed; "
+          "operator spectrum: the right singular vectors of the matrix; random: uniformly distributed; "
           "principal: the principal axes of theta*, the one of most variance with the smallest singular "
           "value"),
-     .words = INVERSE_SINGULAR_VECTORS},
+     .words = "random principal"},
+    {REAL_OR_INTS("problem.observed", TINY, 1, "0.5",
+                  "operator mask: the share of the coordinates that are observed, others in each run; or a "
+                  "list of coordinates, counted from 0")},
+    {REAL("problem.blur_width", 1e-3, 1e3, "1", "operator blur: standard deviation of the Gaussian"),
+     .unit = "pixels"},
+    {TEXT("problem.operator_file", "null", "operator file: NetCDF a(observation, dim)")},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
     {REAL("problem.noise", TINY, 1e6, "auto",

@@ -34,21 +34,21 @@ static int study_posterior_points(const Config *setting) {
   return count > 0 ? count : 1; /* arms */
 }
 
-int64_t study_posterior_size(const Config *setting, int point) {
+int64_t study_posterior_size(const Config *setting, const Problem *problem, int point) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
-  return count > 0 ? sizes[point] : study_problem_arms(setting);
+  return count > 0 ? sizes[point] : problem->arms;
 }
 
 /* Returns the number of observations at the last point. */
 static int study_posterior_last_size(const Config *setting, const Problem *problem) {
   if (problem->cases > 0) return problem->arms;
-  return (int)study_posterior_size(setting, study_posterior_points(setting) - 1);
+  return (int)study_posterior_size(setting, problem, study_posterior_points(setting) - 1);
 }
 
 static double study_posterior_axis_value(const Config *setting, const Problem *problem, int point) {
   if (problem->cases > 0) return problem_cases_file(problem)->rows;
-  return (double)study_posterior_size(setting, point);
+  return (double)study_posterior_size(setting, problem, point);
 }
 
 #define BESIDE(name, word, text)                                                                             \
@@ -358,7 +358,8 @@ static Status study_posterior_run_block(const TaskRun *run, int first, int runs,
   block.runs = runs;
   TRY(study_posterior_block_create(&memory, &block));
   for (int k = 1, point = 0; k <= last; k++) {
-    const bool at_size = k == (point < points - 1 ? study_posterior_size(run->setting, point) : last);
+    const bool at_size =
+        k == (point < points - 1 ? study_posterior_size(run->setting, run->problem, point) : last);
     timer_start(&timer);
     world_advance(world, (uint32_t)k);
     for (int b = 0; b < runs; b++) { /* a random arm, or the next one in order */
@@ -421,10 +422,10 @@ static Status study_posterior_check_case(const Study *study, const Config *setti
 static Status study_posterior_check_setting(const Study *study, const Config *setting,
                                             const Problem *problem) {
   for (int i = 1; i < study_posterior_points(setting); i++)
-    if (study_posterior_size(setting, i) <= study_posterior_size(setting, i - 1))
+    if (study_posterior_size(setting, problem, i) <= study_posterior_size(setting, problem, i - 1))
       return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must increase",
-                        (long long)study_posterior_size(setting, i),
-                        (long long)study_posterior_size(setting, i - 1));
+                        (long long)study_posterior_size(setting, problem, i),
+                        (long long)study_posterior_size(setting, problem, i - 1));
   if (problem->per_arm || problem->quadratic)
     return status_set(STATUS_INPUT, "study posterior needs one theta* and rewards that depend on phi' "
                                     "theta*; problem.unknown must be shared and problem.reward linear");

@@ -30,7 +30,7 @@ enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
 /* Returns which of them the curves of a study need; `has_shared`: except its shared curves. */
 int study_posterior_needs(const Study *study, bool has_shared);
 /* Returns the number of observations at a sample size. */
-int64_t study_posterior_size(const Config *setting, int point);
+int64_t study_posterior_size(const Config *setting, const Problem *problem, int point);
 
 /* Checks settings that are spread over ranks, and runs their tasks (study.h). */
 Status study_posterior_check_spread(const Study *study, const Config *setting, const Problem *problem);

@@ -415,7 +415,7 @@ static Status study_spread_check_policy(const Config *setting, const ConfigPolic
 
 static Status study_spread_check_keys(const Study *study, const Config *setting, const Problem *problem) {
   static const char there[] = " sd_ratio mode_weight moments distance rank rank_norm rank_log_likelihood ";
-  if (study->ops->points(setting) != 1 || study_posterior_size(setting, 0) != problem->arms)
+  if (study->ops->points(setting) != 1 || study_posterior_size(setting, problem, 0) != problem->arms)
     return status_set(STATUS_INPUT,
                       "key 'problem.sample_sizes': the matrix of all of y is decomposed; it must "
                       "be arms");

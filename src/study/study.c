@@ -415,11 +415,6 @@ double study_task_size(const Study *study, const Task *task) {
   return task->runs * study->run_size[task->setting * study->file->policy_count + task->policy];
 }
 
-double study_dimension(const Config *setting) {
-  return config_is(setting, "problem.dimension", "auto") ? 2
-                                                         : (double)config_int(setting, "problem.dimension");
-}
-
 Status study_references(Arena *memory, const Study *study, const char **out) {
   *out = "";
   for (int p = 0; p < study->file->policy_count; p++) {

@@ -190,9 +190,6 @@ void study_task_run_destroy(TaskRun *run);
 /* Returns the setup of the task's policy, which refers to `run`. */
 PolicySetup study_policy_setup(const TaskRun *run);
 
-/* Returns the dimension of a setting; 2 if only the problem's file knows it. */
-double study_dimension(const Config *setting);
-
 /* Allocates the result of a task. The caller must call study_result_destroy, also after an error. */
 Status study_result_create(const Study *study, const Task *task, TaskResult *out);
 void study_result_destroy(TaskResult *result);

@@ -71,7 +71,7 @@ static Status study_belief_compute_hash(const Config *setting, const Problem *pr
   }
   if (belief->family == &prior_auto) { /* how candidates are judged */
     int sizes[CANDIDATE_SIZES];
-    const int count = study_candidates_sizes(setting, sizes);
+    const int count = study_candidates_sizes(setting, problem, sizes);
     fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name,
             belief->likelihood.noise);
     for (int s = 0; s < count; s++) fprintf(out, " %d", sizes[s]);

@@ -59,7 +59,7 @@ int study_candidates_steps(const PriorOps *family, const PriorFit *fit, int d) {
   return most;
 }
 
-int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
+int study_candidates_sizes(const Config *setting, const Problem *problem, int size[CANDIDATE_SIZES]) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   const int rounds = (int)config_int(setting, "problem.rounds");
@@ -69,7 +69,7 @@ int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
     return size[1] > size[0] ? 2 : 1;
   }
   if (count == 0) {
-    size[0] = study_problem_arms(setting);
+    size[0] = problem->arms;
     return 1;
   }
   const int used = count < CANDIDATE_SIZES ? count : CANDIDATE_SIZES;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/prior/prior.h"
+#include "problem/problem.h"
 
 enum { CANDIDATES = 4, CANDIDATE_MIXTURE = 1, CANDIDATE_CHAIN = 3 /* their places */, CANDIDATE_SIZES = 3 };
 /* Ordered from the cheapest to the most expensive draw. */
@@ -23,4 +24,4 @@ int study_candidates_steps(const PriorOps *family, const PriorFit *fit, int d);
 /* Finds the numbers of observations, rising, after which posterior draws of a study are judged: the first,
  * middle and last of the sample sizes, or a tenth and half of the rounds of a bandit. Returns how many there
  * are. */
-int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]);
+int study_candidates_sizes(const Config *setting, const Problem *problem, int size[CANDIDATE_SIZES]);

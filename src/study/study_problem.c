@@ -5,8 +5,6 @@ const ProblemOps *study_problem_family(const Config *setting) {
   return kind->problem ? kind->problem : problem_named(setting);
 }
 
-int study_problem_arms(const Config *setting) { return problem_arms(setting, study_problem_family(setting)); }
-
 /* Returns whether the matrices of the problem can be spread over ranks. */
 static bool study_problem_has_matrices(const Config *setting) {
   return study_kind_of(setting)->run_spread && study_problem_family(setting)->matrix;

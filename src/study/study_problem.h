@@ -5,8 +5,6 @@
 
 /* Returns the family: the study's own, or that of problem.family. */
 const ProblemOps *study_problem_family(const Config *setting);
-/* Returns K. */
-int study_problem_arms(const Config *setting);
 /* Returns whether the matrices of the setting are spread over the ranks. */
 bool study_problem_is_distributed(const Config *setting);
 /* Creates the problem. Returns STATUS_INPUT if the study cannot have it. The caller must call

@@ -31,6 +31,7 @@ ROOMS = {
     "sampler/particle": set(),
     # `prepare` uses these to turn other people's data into embedding files, and `parallel` shares the factorisation among ranks.
     "study/probe": set(),
+    "problem/operator": set(),
     "problem/embedding": {"embedding_classifier.h", "embedding_file.h", "embedding_factorisation.h", "embedding_idx.h", "embedding_linear_fit.h", "ratings.h"},
 }
 # Arrows between rooms of one layer: (from, header), with the reason.

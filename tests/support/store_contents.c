@@ -104,7 +104,7 @@ static void add_dimension(Script *script, Contents *contents) {
 static void add_variable(Script *script, Contents *contents) {
   static const char *const names[] = {"theta",      "x",        "y",      "features", "weight", "mean",
                                       "covariance", "alpha",    "shift",  "scale",    "loss",   "weight_1",
-                                      "bias_1",     "weight_2", "bias_2", "odd"};
+                                      "bias_1",     "weight_2", "bias_2", "a"};
   const char *name = next_name(script, LENGTH_OF(names), names);
   nc_type type = next_type(script, contents);
   int rank = (int)(next_byte(script) % MOST_RANK), axes[MOST_RANK], v = contents->variables;

@@ -131,6 +131,15 @@ static bool good_embedding(const char *path) {
   return good;
 }
 
+static bool good_operator(const char *path) {
+  SCRATCH_ARENA(memory);
+  int rows, d;
+  double *values;
+  Status status = io_dataset_read_operator(&memory, path, &rows, &d, &values);
+  if (status != STATUS_OK) return refused_well(status, path);
+  return rows >= 1 && d >= 1 && all_finite((size_t)rows * (size_t)d, values);
+}
+
 static bool good_table(const char *path) {
   SCRATCH_ARENA(memory);
   EventLog table;
@@ -163,5 +172,6 @@ const char *broken_reader(const char *path) {
   if (!good_table(path)) return "table of rewards";
   if (!good_events(path)) return "log of events";
   if (!good_cases(path)) return "cases";
+  if (!good_operator(path)) return "matrix of an inverse problem";
   return good_embedding(path) ? NULL : "embedding";
 }

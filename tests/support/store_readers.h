@@ -14,6 +14,6 @@
  * read. */
 bool refused_well(Status status, const char *path);
 
-/* Reads the file as a prior, as samples, as a history, as a table of rewards, as a log of events and as an
- * embedding; returns NULL, or the kind whose promise was broken. */
+/* Reads the file as a prior, as samples, as a history, as a table of rewards, as a log of events, as
+ * cases, as a matrix and as an embedding; returns NULL, or the kind whose promise was broken. */
 const char *broken_reader(const char *path);

@@ -25,7 +25,7 @@ int64_t config_int(const Config *config, const char *key) {
 }
 
 double config_real(const Config *config, const char *key) {
-  const ConfigValue *value = config_find(config, key, 1u << KEY_REAL);
+  const ConfigValue *value = config_find(config, key, 1u << KEY_REAL | 1u << KEY_REAL_OR_INTS);
   ASSERT(!value->word);
   return value->real;
 }
@@ -46,7 +46,7 @@ bool config_is(const Config *config, const char *key, const char *word) {
 }
 
 int config_ints(const Config *config, const char *key, const int64_t **list) {
-  const ConfigValue *value = config_find(config, key, 1u << KEY_INTS);
+  const ConfigValue *value = config_find(config, key, 1u << KEY_INTS | 1u << KEY_REAL_OR_INTS);
   *list = value->integers;
   return value->count;
 }

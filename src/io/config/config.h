@@ -24,6 +24,7 @@ typedef enum {
   KEY_WORD, /* one of `words` or of word(0), word(1), ... */
   KEY_TEXT, /* any text (a path, a title); null means not given */
   KEY_INTS, /* list of integers in [minimum, maximum], or one of `words`; empty only if the default is [] */
+  KEY_REAL_OR_INTS, /* finite number in [minimum, maximum], or a list of integers of any size */
   KEY_WORDS /* list of distinct words, each one of `words` or word(i); empty as above */
 } KeyType;
 
@@ -45,13 +46,17 @@ typedef struct {
   const char *(*meaning)(int index);
   /* `unit` may be NULL. */
   const char *unit, *help;
-  /* Cannot be swept. Lists (KEY_INTS and KEY_WORDS) never can. */
+  /* Cannot be swept. Lists (KEY_INTS and KEY_WORDS) never can; of KEY_REAL_OR_INTS, only numbers can. */
   bool fixed;
   /* May be given in parts instead: as a mapping of the keys NAME.x, whose rows follow. Either the key or its
    * parts are present: if two sources differ, the later one decides; if neither is given, it is the key. */
   bool parts;
 } ConfigKey;
 
+/* Returns whether the value of a key is always a list. */
+static inline bool config_key_is_list(const ConfigKey *key) {
+  return key->type == KEY_INTS || key->type == KEY_WORDS;
+}
 /* Returns the place of a key in a table, -1 if the table lacks it. */
 int config_key_index(const ConfigKey *keys, const char *name);
 /* Appends the rows of `keys` (NULL: none) to joined[most], which ends with a row whose name is NULL; leaves
@@ -78,7 +83,7 @@ bool config_bool(const Config *config, const char *key);
 const char *config_text(const Config *config, const char *key);
 /* Returns whether the value is this word. */
 bool config_is(const Config *config, const char *key, const char *word);
-/* Returns the number of integers; 0 if the value is a word. */
+/* Returns the number of integers; 0 if the value is a word or a number. */
 int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
 /* Writes the value to out[size] as it would be written in a study file, cut to size. */

@@ -82,8 +82,9 @@ static void config_layer_merge(const Layer *upper, Layer *lower) {
   for (int i = 0; i < upper->values.count; i++) {
     int key = upper->values.order[i];
     const ConfigNode *node = upper->values.node[key];
-    const KeyType type = upper->values.keys[key].type;
-    bool sweeps = node->kind == NODE_SEQUENCE && type != KEY_INTS && type != KEY_WORDS;
+    const ConfigKey *row = &upper->values.keys[key];
+    const bool sweeps =
+        node->kind == NODE_SEQUENCE && !config_key_is_list(row) && row->type != KEY_REAL_OR_INTS;
     config_given_put(sweeps ? &lower->axes : &lower->values, key, node);
     if (!sweeps && lower->axes.node[key]) config_given_remove(&lower->axes, key);
   }
@@ -161,7 +162,7 @@ static Status config_sweep_read_axis(Arena *memory, const ConfigGiven *axes, int
   const ConfigKey *row = &axes->keys[key];
   const ConfigNode *list = axes->node[key];
   const char *name = row->name;
-  if (row->fixed || row->type == KEY_INTS || row->type == KEY_WORDS)
+  if (row->fixed || config_key_is_list(row))
     return config_refuse(list->key_place, "key 'sweep.%s': '%s' cannot be swept", name, name);
   if (list->kind != NODE_SEQUENCE || list->count == 0)
     return config_refuse(list->place, "key 'sweep.%s': expects a list of values, such as [a, b]", name);
@@ -169,15 +170,18 @@ static Status config_sweep_read_axis(Arena *memory, const ConfigGiven *axes, int
     return config_refuse(list->place, "key 'sweep.%s': more than %d settings", name, CONFIG_SETTING_LIMIT);
   ALLOCATE(memory, *values, list->count);
   *count = 0;
-  for (const ConfigNode *item = list->first; item; item = item->next)
+  for (const ConfigNode *item = list->first; item; item = item->next) {
+    if (item->kind == NODE_SEQUENCE && row->type == KEY_REAL_OR_INTS)
+      return config_refuse(item->place, "key 'sweep.%s': lists cannot be swept; only numbers can", name);
     TRY(config_value_parse(memory, row, "sweep.", name, item, &(*values)[(*count)++]));
+  }
   return STATUS_OK;
 }
 
 /* Fills study->axes[a], which is what callers see of an axis: text as it is, a number in its shortest form.
  */
 static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a, StudyFile *study) {
-  bool numeric = key->type == KEY_INT || key->type == KEY_REAL;
+  bool numeric = key->type == KEY_INT || key->type == KEY_REAL || key->type == KEY_REAL_OR_INTS;
   double *numbers;
   const char **texts;
   ALLOCATE(memory, numbers, study->setting_count);
@@ -189,7 +193,8 @@ static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a,
     numbers[s] = key->type == KEY_INT ? (double)value->integer : value->real;
     switch (key->type) {
     case KEY_INT: snprintf(text, sizeof text, "%lld", (long long)value->integer); break;
-    case KEY_REAL: config_real_text(value->real, text); break;
+    case KEY_REAL:
+    case KEY_REAL_OR_INTS: config_real_text(value->real, text); break;
     case KEY_BOOL: strcpy(text, value->boolean ? "true" : "false"); break;
     default: break;
     }

@@ -143,6 +143,7 @@ void config_allowed(const ConfigKey *key, size_t size, char *out) {
   case KEY_INT: config_append(size, out, "an integer"); break;
   case KEY_REAL: config_append(size, out, "a number"); break;
   case KEY_INTS: config_append(size, out, "a list of integers, each"); break;
+  case KEY_REAL_OR_INTS: config_append(size, out, "a list of integers, or a number"); break;
   case KEY_WORDS: config_append(size, out, "a list of"); break;
   case KEY_BOOL: config_append(size, out, "true | false"); return;
   case KEY_TEXT: config_append(size, out, "text"); return;

@@ -103,7 +103,8 @@ static Status read_integer(const Check *check, const ConfigNode *node, int64_t *
   errno = 0;
   *out = strtoll(text, NULL, 10);
   if (errno == ERANGE) return config_value_refuse(check, node, "does not fit in a 64-bit integer");
-  return in_range(check->key, (double)*out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
+  if (check->key->type == KEY_REAL_OR_INTS || in_range(check->key, (double)*out)) return STATUS_OK;
+  return config_value_refuse(check, node, "is out of range");
 }
 
 static Status read_real(const Check *check, const ConfigNode *node, double *out) {
@@ -119,6 +120,7 @@ static Status read_real(const Check *check, const ConfigNode *node, double *out)
   return in_range(check->key, *out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
 }
 
+/* Reads a list of words, or of integers; those of KEY_REAL_OR_INTS have no range, which is of numbers. */
 static Status read_list(const Check *check, const ConfigNode *node, ConfigValue *out) {
   bool words = check->key->type == KEY_WORDS;
   const char *fallback = check->key->fallback;
@@ -162,7 +164,7 @@ static Status config_read_fallback(const Check *check, ConfigValue *out) {
 Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner, const char *path,
                           const ConfigNode *node, ConfigValue *out) {
   Check check = {.memory = memory, .key = key, .owner = owner, .path = path};
-  bool list = key->type == KEY_INTS || key->type == KEY_WORDS;
+  const bool list = config_key_is_list(key) || key->type == KEY_REAL_OR_INTS;
   *out = (ConfigValue){0};
   if (!node) return config_read_fallback(&check, out);
   if (node->kind == NODE_MAPPING) return config_value_refuse(&check, node, "is not allowed for this key");
@@ -182,6 +184,8 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
     out->boolean = strcmp(node->text, "true") == 0;
     if (node->plain && (out->boolean || strcmp(node->text, "false") == 0)) return STATUS_OK;
     return config_value_refuse(&check, node, "is neither true nor false");
+  case KEY_REAL_OR_INTS:
+    return node->kind == NODE_SCALAR ? read_real(&check, node, &out->real) : read_list(&check, node, out);
   case KEY_INTS:
   case KEY_WORDS: return read_list(&check, node, out);
   default: return config_value_refuse(&check, node, "is unknown");
@@ -221,29 +225,38 @@ Status config_value_is_default(Arena *memory, const ConfigKey *key, const Config
   return STATUS_OK;
 }
 
-void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {
+/* Writes a number; YAML 1.1 readers take 1e-05 for text, but 1.0e-05 for a number. */
+static void config_value_write_real(FILE *out, double value) {
   char text[32];
-  const char *exponent;
+  config_real_text(value, text);
+  const char *exponent = strchr(text, 'e');
+  if (exponent && !strchr(text, '.'))
+    fprintf(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
+  else
+    fputs(text, out);
+}
+
+static void config_value_write_integers(FILE *out, int count, const int64_t *integers) {
+  fputc('[', out);
+  for (int i = 0; i < count; i++) fprintf(out, "%s%" PRId64, i ? ", " : "", integers[i]);
+  fputc(']', out);
+}
+
+void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {
   if (value->word) {
     config_value_write_text(out, value->word);
     return;
   }
   switch (key->type) {
   case KEY_INT: fprintf(out, "%" PRId64, value->integer); break;
-  case KEY_REAL:
-    config_real_text(value->real, text);
-    exponent = strchr(text, 'e');
-    /* YAML 1.1 readers take 1e-05 for text, but 1.0e-05 for a number. */
-    if (exponent && !strchr(text, '.'))
-      fprintf(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
-    else
-      fputs(text, out);
-    break;
+  case KEY_REAL: config_value_write_real(out, value->real); break;
   case KEY_BOOL: fputs(value->boolean ? "true" : "false", out); break;
-  case KEY_INTS:
-    fputc('[', out);
-    for (int i = 0; i < value->count; i++) fprintf(out, "%s%" PRId64, i ? ", " : "", value->integers[i]);
-    fputc(']', out);
+  case KEY_INTS: config_value_write_integers(out, value->count, value->integers); break;
+  case KEY_REAL_OR_INTS:
+    if (value->count > 0)
+      config_value_write_integers(out, value->count, value->integers);
+    else
+      config_value_write_real(out, value->real);
     break;
   case KEY_WORDS:
     fputc('[', out);

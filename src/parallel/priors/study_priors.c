@@ -158,14 +158,17 @@ static Status study_priors_fit_wave(const Study *study, const char *directory, i
 static Status study_priors_fit_auto(const Study *study, const char *directory, const Need *need,
                                     bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
+  SCOPED(Problem, problem, problem_destroy);
+  const Config *setting = study->file->settings[need->setting];
   char path[4096];
   double base_seconds;
   Prior prior;
   AutoChoice choice;
   AutoJob job = {
       .fit = &need->belief.fit, .likelihood = &need->belief.likelihood, .mode = PROGRESS_NONE, .stop = stop};
+  TRY(parallel_agree(study_problem_create(setting, &problem)));
   TRY(parallel_agree(study_priors_need_data(&scratch, study, need, directory, &job.source, &base_seconds)));
-  job.sizes = study_candidates_sizes(study->file->settings[need->setting], job.size);
+  job.sizes = study_candidates_sizes(setting, &problem, job.size);
   TRY(auto_fit(&scratch, &job, &choice, &prior));
   prior.seconds_fit += parallel_rank() == 0 ? base_seconds : 0;
   study_belief_path(&need->belief, directory, sizeof path, path);
