@@ -19,6 +19,11 @@ DrawnFrom digits_drawn_from(const Sampler *sampler, PriorDigits digits) {
   return exact ? DRAWN_AS_PROMISED : DRAWN_FROM_MIXTURE;
 }
 
+/* Returns whether the draws are those of that posterior anyway: under the prior's own mixture. */
+static bool digits_are_kept(const Sampler *sampler) {
+  return sampler->ops->keeps_digits && sampler->setup.prior->mixture && !sampler->observed;
+}
+
 /* Draws theta[d, B M] for all runs, with the random numbers of the sampler. */
 static Status draw_all(Arena *memory, const Mixture *mixture, const History *history, RngLanes rng, int draws,
                        double **theta) {
@@ -35,10 +40,11 @@ static Status draw_all(Arena *memory, const Mixture *mixture, const History *his
 void digits_replace(const Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
-  const Mixture *known = prior_stand_in(sampler->setup.prior), *mixture = digits_mixture(sampler);
+  const Mixture *known = prior_stand_in(sampler->setup.prior);
   const size_t lanes = rng.lanes, each = (size_t)draws;
   double *drawn = NULL;
   if (!known || !history_digits(history, known, sampler->digits, sampler->outweighs)) return;
+  const Mixture *mixture = digits_are_kept(sampler) ? NULL : digits_mixture(sampler);
   const bool replaces = mixture && draw_all(&scratch, mixture, history, rng, draws, &drawn) == STATUS_OK;
   for (int run = 0; run < history->runs; run++) {
     if (sampler->digits[run] == DIGITS_KEPT) continue;

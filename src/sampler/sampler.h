@@ -68,6 +68,9 @@ typedef struct {
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
+  /* If its prior is a mixture and the likelihood conjugate, draws are those of mixture_posterior_sample,
+   * which keep the digits of the prior however precise the evidence (sampler/digits.h). */
+  bool keeps_digits;
   /* For a method that is biased by design: in every direction the standard deviation of its draws, divided by
    * that of the posterior, lies between these (with a Gaussian prior and likelihood). 0: no such bias. */
   double narrow, wide;

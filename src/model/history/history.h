@@ -176,8 +176,9 @@ typedef enum {
   DIGITS_LOST /* nothing keeps them */
 } PriorDigits;
 
-/* Computes digits[B] for the components of a mixture, the worst of each run, and outweighs[B], that ratio.
- * Returns whether any is not DIGITS_KEPT; takes next to no time if the evidence is not very precise. */
+/* Returns whether the evidence of any run is so precise that the sum has not kept the digits of a mixture;
+ * then computes digits[B] for its components, the worst of each run, and outweighs[B], that ratio. Takes next
+ * to no time if no evidence is very precise. */
 bool history_digits(const History *history, const Mixture *mixture, PriorDigits *digits, double *outweighs);
 
 /* ---- the evidence in the eigenbasis of its precision, Lambda = U diag(q) U' */

@@ -273,13 +273,31 @@ static const double BEYOND = 1e9;
 
 /* Returns whether the root of a run takes the place of sums. */
 static bool evidence_is_beyond(const History *history, int run, const Mixture *mixture) {
-  return history->ops == &history_form_evidence && history_root_has(&evidence_of(history)->roots, run) &&
+  return history_root_has(&evidence_of(history)->roots, run) &&
          history->temper * history_run_trace(history, (size_t)run) * mixture->widest > BEYOND;
+}
+
+/* Does the work of history_condition in those lanes where the root takes the place of sums, whose jitters
+ * become 0. */
+static void evidence_condition_beyond(const HistoryView *view, const Mixture *mixture, int c, int *jitters,
+                                      const Conditioned *out) {
+  const History *history = view->history;
+  if (history->ops != &history_form_evidence) return;
+  const EvidenceRoots *roots = &evidence_of(history)->roots;
+  if (!history_root_any(roots, view->first, view->lanes)) return;
+  for (int n = 0; n < view->lanes; n++) {
+    const Conditioned own = {.factor = out->factor + n,
+                             .whitened = out->whitened + n,
+                             .log_weight = out->log_weight + n,
+                             .common = out->common + n};
+    if (!evidence_is_beyond(history, view->first + n, mixture)) continue;
+    history_root_condition(roots, history->temper, view->first + n, mixture, c, view->lanes, &own);
+    jitters[n] = 0;
+  }
 }
 
 void history_condition(const HistoryView *view, EvidenceLanes evidence, const Mixture *mixture, int c,
                        double constant, const Conditioned *out) {
-  const History *history = view->history;
   const int d = mixture->d, lanes = view->lanes;
   int jitters[CHUNK_LANES] = {0};
   ASSERT(view->draws == 1 && !view->shift && !view->scale && lanes <= CHUNK_LANES);
@@ -287,24 +305,16 @@ void history_condition(const HistoryView *view, EvidenceLanes evidence, const Mi
   linalg_factor_cholesky(d, lanes, out->factor, jitters);
   linalg_factor_forward(d, lanes, out->factor, out->whitened);
   mixture_evidence_weigh(d, lanes, constant, out->factor, out->whitened, out->log_weight);
-  for (int n = 0; n < lanes; n++) {
-    const int run = view->first + n;
-    const Conditioned own = {.factor = out->factor + n,
-                             .whitened = out->whitened + n,
-                             .log_weight = out->log_weight + n,
-                             .common = out->common + n};
-    *own.common = 0;
-    if (evidence_is_beyond(history, run, mixture))
-      history_root_condition(&evidence_of(history)->roots, history->temper, run, mixture, c, lanes, &own);
-    else
-      out->jitters[n] += jitters[n];
-  }
+  memset(out->common, 0, (size_t)lanes * sizeof *out->common);
+  evidence_condition_beyond(view, mixture, c, jitters, out);
+  for (int n = 0; n < lanes; n++) out->jitters[n] += jitters[n];
 }
 
 bool history_digits(const History *history, const Mixture *mixture, PriorDigits *digits, double *outweighs) {
   bool lacking = false;
   if (history->ops != &history_form_evidence) return false;
   const EvidenceRoots *roots = &evidence_of(history)->roots;
+  if (!history_root_any(roots, 0, history->runs)) return false;
   for (int run = 0; run < history->runs; run++) {
     digits[run] = DIGITS_KEPT;
     outweighs[run] = 1;

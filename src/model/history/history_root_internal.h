@@ -31,6 +31,12 @@ Status history_root_create(Arena *memory, int d, int columns, EvidenceRoots *out
 /* Forgets the roots of the first `runs` runs. */
 void history_root_clear(const EvidenceRoots *self, int runs);
 static inline bool history_root_has(const EvidenceRoots *self, int run) { return self->from[run] >= 0; }
+/* Returns whether any of these runs has a root: hardly ever, so this is asked in every draw. */
+static inline bool history_root_any(const EvidenceRoots *self, int first, int runs) {
+  for (int run = first; run < first + runs; run++)
+    if (history_root_has(self, run)) return true;
+  return false;
+}
 /* Computes the root of a run from self->sums, which have this trace of Lambda. */
 void history_root_start(const EvidenceRoots *self, int run, double trace);
 /* Adds an observation, self->row[d + 1] = (phi, y) / sigma, which becomes zeros. */

@@ -94,8 +94,9 @@ static void exact_mixture_moments(Sampler *self, const History *history, double 
 static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
-  .exact = true, .keys = KEYS, .check = mixture_posterior_check, .create = exact_mixture_create,             \
-  .vectors = sampler_always_vectors, .sample = exact_mixture_sample, .moments = exact_mixture_moments
+  .exact = true, .keeps_digits = true, .keys = KEYS, .check = mixture_posterior_check,                       \
+  .create = exact_mixture_create, .vectors = sampler_always_vectors, .sample = exact_mixture_sample,         \
+  .moments = exact_mixture_moments
 
 /* ---- any posterior that can be drawn from */
 
@@ -272,6 +273,7 @@ const SamplerOps sampler_exact = {
     .needs = NEEDS_TRACTABLE,
     .fits = exact_fits,
     .exact = true,
+    .keeps_digits = true,
     .create = exact_create,
     .vectors = sampler_always_vectors,
     .sample = exact_sample,
