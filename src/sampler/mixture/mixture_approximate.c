@@ -144,12 +144,8 @@ static void gather_with_evidence(MixtureApproximate *self, const HistoryView *ru
   MixturePosterior *common = &self->common;
   const int entries = common->prior->d * (common->prior->d + 1), lanes = view->lanes, parts = runs->lanes;
   mixture_posterior_gather(common, runs, view);
-  for (int n = 0; n < lanes; n++) {
-    const int r = mixture_run_of(runs, view, n), c = common->component[n];
-    const double *evidence = mixture_component(self->evidence, c, entries, parts) + r;
-    for (int k = 0; k < entries; k++) self->own_evidence[k * lanes + n] = evidence[k * parts];
-    self->own_offset[n] = self->offset[c * parts + r];
-  }
+  mixture_posterior_gather_rows(common, parts, lanes, entries, entries, self->evidence, self->own_evidence);
+  mixture_posterior_gather_rows(common, parts, lanes, 1, 1, self->offset, self->own_offset);
 }
 
 /* Draws the next candidate of each lane from a Gaussian that is a little wider, and computes its log weight.
@@ -180,8 +176,8 @@ static void move_draws(DrawnRows *rows, const HistoryView *runs, RngLanes rng) {
   const HistoryView *view = &rows->view;
   bool any = false;
   for (int n = 0; n < view->lanes; n++) {
-    const int r = mixture_run_of(runs, view, n), c = common->component[n];
-    self->moves[n] = self->doubt[c * runs->lanes + r] == EP_NARROW && common->shrink[c] == 1;
+    const int c = common->component[n];
+    self->moves[n] = self->doubt[c * runs->lanes + common->run[n]] == EP_NARROW && common->shrink[c] == 1;
     any = any || self->moves[n];
   }
   if (!any) return;

@@ -75,7 +75,7 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
   ALLOCATE_ARRAYS(memory, n, &out->common, &out->largest, &out->total, &out->share);
   ALLOCATE(memory, out->jitters, n);
   ALLOCATE(memory, out->uniform, m);
-  ALLOCATE(memory, out->component, m);
+  ALLOCATE_ARRAYS(memory, m, &out->run, &out->component);
   ALLOCATE_ARRAYS(memory, d * m, &out->draw, &out->own_whitened, &out->together);
   ALLOCATE(memory, out->own_factor, d * d * (size_t)gathered);
   ALLOCATE(memory, out->shared_factor, d * d);
@@ -192,7 +192,7 @@ static void add_weights(MixturePosterior *self, int lanes) {
 void mixture_posterior_pick(MixturePosterior *self, const HistoryView *runs, const HistoryView *view) {
   const int components = self->prior->components, parts = runs->lanes;
   for (int n = 0; n < view->lanes; n++) {
-    const double *sum = self->cumulative + mixture_run_of(runs, view, n),
+    const double *sum = self->cumulative + self->run[n],
                  below = self->uniform[n] * sum[(components - 1) * parts];
     int c = 0; /* the first at which the cumulative weight exceeds this share of the total */
     while (c + 1 < components && !(sum[c * parts] > below)) c++;
@@ -206,24 +206,29 @@ static bool gathers_factors(const MixturePosterior *self, const HistoryView *vie
   return view->draws == 1 || self->prior->d <= LINALG_BATCH_DIMENSION;
 }
 
-void mixture_posterior_gather_factors(MixturePosterior *self, const HistoryView *runs,
-                                      const HistoryView *view) {
-  const int d = self->prior->d, lanes = view->lanes, parts = runs->lanes;
-  for (int n = 0; n < lanes; n++) {
-    const double *factor =
-        mixture_component(self->factor, self->component[n], d * d, parts) + mixture_run_of(runs, view, n);
-    for (int i = 0; i < d; i++)
-      for (int k = i * d; k <= i * (d + 1); k++) self->own_factor[k * lanes + n] = factor[k * parts];
+void mixture_posterior_gather_rows(const MixturePosterior *self, int parts, int lanes, int every, int rows,
+                                   const double *from, double *to) {
+  size_t place[CHUNK_LANES];
+  for (int n = 0; n < lanes; n++)
+    place[n] = (size_t)self->component[n] * (size_t)every * (size_t)parts + (size_t)self->run[n];
+  for (int i = 0; i < rows; i++) {
+    const double *row = from + (ptrdiff_t)i * parts;
+    double *own = to + (ptrdiff_t)i * lanes;
+    for (int n = 0; n < lanes; n++) own[n] = row[place[n]];
   }
 }
 
-void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view) {
+void mixture_posterior_gather_factors(MixturePosterior *self, const HistoryView *runs,
+                                      const HistoryView *view) {
   const int d = self->prior->d, lanes = view->lanes, parts = runs->lanes;
-  for (int n = 0; n < lanes; n++) {
-    const double *whitened =
-        mixture_component(self->whitened, self->component[n], d, parts) + mixture_run_of(runs, view, n);
-    for (int i = 0; i < d; i++) self->own_whitened[i * lanes + n] = whitened[i * parts];
-  }
+  for (int i = 0; i < d; i++) /* the lower triangle */
+    mixture_posterior_gather_rows(self, parts, lanes, d * d, i + 1, self->factor + (ptrdiff_t)i * d * parts,
+                                  self->own_factor + (ptrdiff_t)i * d * lanes);
+}
+
+void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view) {
+  const int d = self->prior->d;
+  mixture_posterior_gather_rows(self, runs->lanes, view->lanes, d, d, self->whitened, self->own_whitened);
   if (gathers_factors(self, view)) mixture_posterior_gather_factors(self, runs, view);
 }
 
@@ -253,7 +258,7 @@ void mixture_posterior_solve(MixturePosterior *self, const HistoryView *runs, co
     return;
   }
   for (int first = 0, end; first < lanes; first = end) {
-    const int r = mixture_run_of(runs, view, first), last = (runs->first + r + 1) * view->draws - view->first;
+    const int r = self->run[first], last = (runs->first + r + 1) * view->draws - view->first;
     end = last < lanes ? last : lanes;
     for (int c = 0; c < self->prior->components; c++) solve_together(self, runs, r, c, first, end, lanes);
   }
@@ -279,6 +284,7 @@ static void draw_runs(MixturePosterior *self, const HistoryView *runs, RngLanes 
     Chunk place = chunk;
     place.first = view.first;
     place.total = total;
+    for (int n = 0; n < view.lanes; n++) self->run[n] = (view.first + n) / draws - runs->first;
     self->ops->draw(self, runs, &view, &chunk.rng);
     chunk_store(&place, self->prior->d, self->draw, theta);
     if (component) memcpy(component + view.first, self->component, (size_t)view.lanes * sizeof *component);

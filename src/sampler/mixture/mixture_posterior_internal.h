@@ -42,7 +42,7 @@ struct MixturePosterior {
   int *jitters; /* [n] */
   /* Per draw: */
   double *uniform, *draw; /* [m], [d, m] */
-  int *component; /* [m] */
+  int *run, *component; /* [m]; the run is one of the n */
   double *own_whitened; /* [d, m]: of the component of each draw */
   double *own_factor; /* [d, d, m], the same if it is gathered */
   double *shared_factor, *together; /* [d, d], otherwise, of one run; [d, m], its draws from a component */
@@ -62,12 +62,12 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
 static inline double *mixture_component(double *array, int c, int rows, int lanes) {
   return array + (ptrdiff_t)c * rows * lanes;
 }
-/* Returns the place of the run that lane n of `view` draws from among the lanes of `runs`. */
-static inline int mixture_run_of(const HistoryView *runs, const HistoryView *view, int n) {
-  return (view->first + n) / view->draws - runs->first;
-}
 /* Draws component[m], each by its weight in the run, with uniform[m]. */
 void mixture_posterior_pick(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
+/* Copies to[rows, m] from what the component of each draw has in its run: `rows` rows of an array[C, every,
+ * n], in which `from` is the first of them for component 0. */
+void mixture_posterior_gather_rows(const MixturePosterior *self, int parts, int lanes, int every, int rows,
+                                   const double *from, double *to);
 /* Gathers own_whitened and, where mixture_posterior_solve needs it, own_factor. */
 void mixture_posterior_gather(MixturePosterior *self, const HistoryView *runs, const HistoryView *view);
 void mixture_posterior_gather_factors(MixturePosterior *self, const HistoryView *runs,
