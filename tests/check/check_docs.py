@@ -89,8 +89,9 @@ def main():
         wrong = [*broken_links(page), *([] if page.name == "CHANGELOG.md" else missing_paths(page)), *unsaid(page)]
         for sentence in wrong or [None]:
             report(page, sentence)
-    picture = subprocess.run([sys.executable, ROOT / "docs" / "draw_architecture.py", "--check"], capture_output=True, text=True, check=False)
-    report(ROOT / "docs" / "architecture.svg", picture.stdout.strip() or picture.stderr.strip() or None)
+    for script, written in (("draw_architecture.py", "docs/architecture.svg"), ("write_jobs.py", "jobs/README.md")):
+        checked = subprocess.run([sys.executable, ROOT / "docs" / script, "--check"], capture_output=True, text=True, check=False)
+        report(ROOT / written, checked.stdout.strip() or checked.stderr.strip() or None)
     count = sum(words(ROOT / name) for name in NEWCOMERS)
     report(ROOT / "README.md", f"and the other pages of newcomers have {count} words, more than {MOST_WORDS}" if count > MOST_WORDS else None)
     presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
