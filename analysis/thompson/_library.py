@@ -53,7 +53,11 @@ def load():
     path = os.environ.get("THOMPSON_LIBRARY") or of_wheel() or beside(f"lib/{SONAME}", f"lib64/{SONAME}", f"lib/*/{SONAME}") or ctypes.util.find_library("thompson")
     if not path:
         raise ImportError(f"{SONAME} was found neither next to this package nor by the system; install thompson, or name the file in THOMPSON_LIBRARY")
-    return ctypes.CDLL(path)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"{path} cannot be loaded ({error}); it needs netCDF, HDF5, OpenBLAS, LAPACKE, SLEEF, libyaml and OpenSSL, which pip does not "
+                          "install. On Debian: apt-get install libnetcdf-dev libopenblas-dev liblapacke-dev libsleef-dev libyaml-dev libssl-dev") from error
 
 
 class Ended(ctypes.ArgumentError, AttributeError):

@@ -68,7 +68,7 @@ def python(*arguments):
 class Wheel(unittest.TestCase):
     def test_contents(self):
         wheel, = FOLDER.glob("*.whl")
-        self.assertRegex(wheel.name, r"^thompson-\d+\.\d+\.\d+-py3-none-linux_")
+        self.assertRegex(wheel.name, r"^thompsonlab-\d+\.\d+\.\d+-py3-none-linux_")
         names = set(zipfile.ZipFile(wheel).namelist())
         self.assertLessEqual({"thompson/__init__.py", "thompson/__main__.py", "thompson/py.typed", "thompson/libthompson.so.0"}, names)
 
@@ -82,6 +82,14 @@ class Wheel(unittest.TestCase):
         needs = run("ldd", library).stdout
         self.assertIn("libnetcdf", needs)
         self.assertNotIn("libmpi", needs)
+
+    def test_library_lacks_another(self):
+        """The error of a system without SLEEF names it, and the packages that have what pip does not install."""
+        library, = (FOLDER / "root").rglob("libthompson.so.0")
+        broken = FOLDER / "broken.so"
+        broken.write_bytes(library.read_bytes().replace(b"libsleef.so", b"libsleep.so"))
+        said = run(FOLDER / "root/bin/python", "-c", "import thompson; thompson.version()", env={**ENVIRONMENT, "THOMPSON_LIBRARY": str(broken)})
+        self.assertRegex(said.stderr.splitlines()[-1], r"^ImportError: .*libsleep.so.*apt-get install .*libsleef-dev")
 
     def test_program_is_missing(self):
         """One sentence, and no traceback by `python -m thompson`."""
