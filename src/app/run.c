@@ -96,6 +96,17 @@ static void run_check(struct argp_state *state) {
 
 /* ---- tasks and results */
 
+/* Returns the script that draws a study, in analysis/figures unless it names a folder: the study's own, or
+ * that of its kind, which has a panel for each setting and curves in it, if that suits. */
+static const char *app_run_figure(const Study *study) {
+  enum { MOST_PANELS = 8 };
+  const char *given = config_text(study->file->settings[0], "figure");
+  const int settings = study->file->setting_count;
+  if (given) return given;
+  if (study->points > 1 && settings <= MOST_PANELS) return study->ops->figure;
+  return settings > 1 ? "ablation.py" : "tools/table.py";
+}
+
 /* Writes the results file, prints the table, and says what to run next. *lost: tasks that were finished and
  * can no longer be read. (If an adaptive study was stopped by failures, the reducer may know of more waves
  * from an earlier job, so its missing tasks need not be lost.) Collective. */
@@ -106,8 +117,7 @@ static Status app_run_write_results(const Study *study, int64_t left, int *lost)
   *lost = left == 0 ? counts.missing : counts.damaged;
   if (parallel_rank() == 0 && status == STATUS_OK) {
     status = app_print_table(study, directory);
-    const char *figure = config_text(study->file->settings[0], "figure");
-    if (!figure) figure = study->ops->figure;
+    const char *figure = app_run_figure(study);
     printf("\nresults: %s/results.nc\nfigure:  analysis/%s%s ", directory,
            strchr(figure, '/') ? "" : "figures/", figure);
     io_shell_print(stdout, directory);

@@ -186,6 +186,17 @@ class ResultsFile(program.ProgramTest):
         lines = self.succeed("run", named, "-o", out, "--set", "policies=[oracle, random]").stdout.splitlines()
         self.assertEqual(lines[-2], f"figure:  analysis/figures/ablation.py --metric seconds {out}")
 
+    def test_figure_suits_the_study(self):
+        """A panel for each of nine settings is too many, and one sample size is no curve."""
+        swept = self.write("swept.yaml", f"{{name: swept, study: bandit, runs: 2, problem: {{arms: 3, rounds: 2}}, policies: [ts], sweep: {{problem.noise: {list(range(1, 10))}}}}}")
+        inverse = self.write("inverse.yaml", "{name: inverse, study: posterior, runs: 2, draws: 20, problem: {family: inverse, theta: gm_four, arms: 2, sample_sizes: arms}, "
+                             "policies: [mixts], prior: {train_samples: 100}, metrics: [emd]}")
+        both = "{name: both, study: posterior, runs: 2, draws: 20, problem: {theta: gm_four, sample_sizes: [2, 5]}, policies: [mixts], prior: {train_samples: 100}}"
+        for study, figure in ((swept, "figures/ablation.py"), (inverse, "tools/table.py"), (self.write("both.yaml", both), "figures/figure_diffts_7.py")):
+            out = self.path(f"drawn-{os.path.basename(study)}")
+            lines = self.succeed("run", study, "-o", out).stdout.splitlines()
+            self.assertIn(f"figure:  analysis/{figure} {out}", lines)
+
     def test_fallbacks_are_shown(self):
         """A line for each policy and setting that has any, with the numbers of the file, and where they are explained; otherwise nothing."""
         study = self.write("precise.yaml", "name: precise\nstudy: bandit\nruns: 8\nproblem: {arms: 10, rounds: 30}\npolicies: [ts, localised]\n"
