@@ -2,7 +2,8 @@
 """Any metric of a study against any key that it sweeps.
 
 One line for each policy, one panel for each combination of the other swept keys; values of a key that are words appear side by
-side in the order of the study. Metrics: the curves of the study (regret, emd, sd_ratio, ...) at one point (the last round or
+side in the order of the study. Where keys change together (zip, design), so that no two settings share those combinations, one panel
+has a point for each setting. Panels without a finished run are left out. Metrics: the curves of the study (regret, emd, sd_ratio, ...) at one point (the last round or
 sample size, or --at), and seconds (CPU for one run without training), seconds_train (CPU to learn the prior once), fallbacks
 (numerical fallbacks in one run), and any other variable with one number for each run. Error bars are one standard error, over
 runs or over learned priors, whichever is larger (for metrics with one number per run, over learned priors). Grey band: the
@@ -22,6 +23,7 @@ import script
 KEYS = {"prior.train_samples": "training samples", "prior.stages": "diffusion stages",
         "problem.condition_number": "condition number of the evidence", "problem.noise": "reward noise",
         "problem.dimension": "dimension", "problem.arms": "arms"}
+TOGETHER = "together with "     # begins the title of a panel whose settings differ in other keys too
 
 
 def ranked_keys(dataset):
@@ -49,6 +51,18 @@ def named(keys, name):
     return found[0]
 
 
+def groups(others):
+    """The settings of each panel, [(title, settings)], given the other swept keys of each, {key: value}, or None if it is not drawn."""
+    found = {}
+    for s, other in enumerate(others):
+        if other is not None:
+            found.setdefault(tuple(other.items()), []).append(s)
+    if len(found) > 1 and all(len(here) == 1 for here in found.values()):
+        keys = ", ".join(key.rpartition(".")[2] for key, _ in next(iter(found)))
+        return [(TOGETHER + keys, np.concatenate([*found.values()]))]
+    return [(", ".join(f"{key.rpartition('.')[2]} = {value}" for key, value in combination), np.array(here)) for combination, here in found.items()]
+
+
 def panels(dataset, metric=None, against=None, at=None, select=lambda others: True):
     """The panels of one study. `select` keeps combinations of the other swept keys, given as {key: value}."""
     metric = store.chosen(dataset, metric, metrics.whole(dataset))
@@ -63,15 +77,16 @@ def panels(dataset, metric=None, against=None, at=None, select=lambda others: Tr
     others = [{key: wording.plain(values[s]) for key, values in design.swept(dataset).items() if key != against}
               for s in range(len(means))]
     made = []
-    for combination in dict.fromkeys(tuple(other.items()) for other in others if select(other)):
-        here = np.array([s for s, other in enumerate(others) if tuple(other.items()) == combination])
+    for title, here in groups([other if select(other) else None for other in others]):
         here = here[np.argsort(x[here], kind="stable")]
-        made.append(panel.Panel(", ".join(f"{key.split('.')[-1]} = {value}" for key, value in combination),
-                                KEYS.get(against, against),
-                                metrics.label(dataset, metric, at), x[here], means[here].T, errors[here].T,
-                                design.policy_names(dataset), wanted[here].max() - missing[here].max(axis=0), wanted[here].max(),
-                                floor and tuple(values[here] for values in floor), metrics.IDEAL.get(metric),
-                                cut=metric not in metrics.whole(dataset), ticks=ticks))
+        if np.isfinite(means[here]).any():
+            made.append(panel.Panel(title, KEYS.get(against, against),
+                                    metrics.label(dataset, metric, at), x[here], means[here].T, errors[here].T,
+                                    design.policy_names(dataset), wanted[here].max() - missing[here].max(axis=0), wanted[here].max(),
+                                    floor and tuple(values[here] for values in floor), metrics.IDEAL.get(metric),
+                                    cut=metric not in metrics.whole(dataset), ticks=ticks, joined=not title.startswith(TOGETHER)))
+    if not made:
+        raise Error(f"no run has {metric} yet")
     return made
 
 

@@ -50,7 +50,7 @@ def draw(studies):
     """The whole figure, from [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
     style.use()
     styles = style.lines({label: name for dataset, _ in studies for label, name in design.policy_names(dataset).items()})
-    figure, places = panel.grid(2 + len(studies), names=styles)
+    figure, places = panel.grid(2 + len(studies), styles=styles)
     axes, (first, priors) = places[:, 0], studies[0]
     for axis, projection, kind in zip(axes, (prior.plane, neighbours), ("principal components", "neighbours")):
         prior.draw(axis, priors, first["setting"].values[0], projection)

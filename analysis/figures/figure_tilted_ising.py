@@ -68,7 +68,7 @@ def draw(dataset, curve):
     l, order = inverse.spread(dataset)
     errors = error_panel(dataset, curve, l, order)
     styles = panel.styles_of([errors])
-    figure, places = panel.grid(2, names=styles)
+    figure, places = panel.grid(2, styles=styles)
     draw_hessian(places[0, 0], dataset, l, order)
     panel.draw(places[1, 0], errors, styles)
     panel.name_lines(places[1, 0], errors.x, errors.means, styles)

@@ -55,7 +55,7 @@ def draw(datasets):
     style.use()
     styles = style.lines({label: name for dataset in datasets for label, name in design.policy_names(dataset).items()})
     settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(regret.titles(dataset))]
-    figure, places = panel.grid(len(settings), names=styles)
+    figure, places = panel.grid(len(settings), styles=styles)
     for axis, (dataset, s, title) in zip(places[:, 0], settings):
         regret.draw(axis, dataset, s, styles)
         style.title(axis, title)

@@ -85,7 +85,7 @@ def draw(dataset):
     mean, error, late = (values[order].T for values in convergence.steps(dataset))
     names = list(design.policy_names(dataset).values())
     styles = style.lines({name: name for name in names})
-    figure, places = panel.grid(len(by_step_size(dataset)), names=styles)
+    figure, places = panel.grid(len(by_step_size(dataset)), styles=styles)
     for axis, (size, here) in zip(places[:, 0], by_step_size(dataset).items()):
         draw_panel(axis, kappa[order], mean[here], error[here], late[here], [names[p] for p in here], styles, limit)
         axis.set_title(f"step size {size}")

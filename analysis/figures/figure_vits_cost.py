@@ -140,7 +140,7 @@ def draw(datasets, made):
     style.use()
     names = {label: name for dataset in datasets for label, name in design.policy_names(dataset).items()}
     styles = style.lines(names)
-    figure, places = panel.grid(len(made), names=styles)
+    figure, places = panel.grid(len(made), styles=styles)
     for axis, one in zip(places[:, 0], made):
         draw_panel(axis, one, styles)
     blocks = list(dict.fromkeys(filter(None, (design.config(dataset, "block") for dataset in datasets))))

@@ -6,6 +6,7 @@ import math
 import textwrap
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
@@ -22,8 +23,14 @@ DECADE = 10.0       # values that span more than this factor get a log axis
 COLUMNS = 4         # panels side by side; more go into further rows
 DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones stay visible
 ROOM, LETTER = 0.2, 0.062   # inches to the right of a panel for names at the ends of lines: fixed, and for each letter
+NARROW = 1.3        # inches: narrower panels have a legend instead of names at the ends of lines
 LABELS = 0.075      # tick labels are at least this share of the axis apart, or are left out
 FLOOR = "#BDBDBD"
+
+
+class Page(Figure):
+    """A figure of panels. Where these are too narrow for names at the ends of lines, `unnamed` has their legend entries."""
+    unnamed = ()
 
 
 @dataclasses.dataclass
@@ -43,6 +50,7 @@ class Panel:
     log: bool | None = None       # whether the values have a log axis; None: if they span more than a decade
     cut: bool = True              # a policy far above the others leaves the axis
     ticks: list | None = None     # words for x = 0, 1, ..., if these are not numbers
+    joined: bool = True           # points that differ in more than x are not
 
 
 def of_study(dataset, curve, s, title, **more):
@@ -84,7 +92,7 @@ def write_notes(axis, notes):
     """Remarks [(text, colour)] in the upper right corner of a panel, one below the other: lines that leave it do so further to the left."""
     for line, (text, colour) in enumerate(notes):
         axis.annotate(text, (0.98, 0.99), (0, -11 * line), xycoords="axes fraction", textcoords="offset points", va="top", ha="right",
-                      color=style.darker(colour, 0.2), fontsize=7.5, zorder=4,
+                      color=style.darker(colour, 0.2), fontsize="small", zorder=4,
                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
 
 
@@ -187,7 +195,7 @@ def draw(axis, panel, styles):
     for p, (label, mean, error, kept) in enumerate(zip(panel.names, panel.means, panel.errors, stays)):
         if kept or (mean <= cut).any():
             axis.errorbar(beside(axis, panel.x, p, len(stays)), mean, error if np.isfinite(error).any() else None,
-                          capsize=1.5, elinewidth=0.9, zorder=3, **styles[label])
+                          capsize=1.5, elinewidth=0.9, zorder=3, **styles[label] | ({} if panel.joined else {"linestyle": "none"}))
     shown = np.concatenate(shown)
     shown = shown[np.isfinite(shown)]
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
@@ -202,9 +210,15 @@ def styles_of(panels):
     return style.lines({label: name for panel in panels for label, name in panel.names.items()})
 
 
+def unnamed(figure):
+    """Legend entries of the lines that have no names at their ends."""
+    return figure.unnamed if isinstance(figure, Page) else ()
+
+
 def name_lines(axis, x, rows, styles):
-    """Write the names of the policies at the ends of their lines, rows [policy, points], once the axis has its final limits."""
-    labels.ends(axis, [(label, style.darker(drawn["color"], 0.1), x, row) for (label, drawn), row in zip(styles.items(), rows)])
+    """Write the names of the policies at the ends of their lines, rows [policy, points], once the axis has its final limits, unless the legend has them."""
+    if not unnamed(axis.figure):
+        labels.ends(axis, [(label, style.darker(drawn["color"], 0.1), x, row) for (label, drawn), row in zip(styles.items(), rows)])
 
 
 def lines(styles):
@@ -225,6 +239,7 @@ def reading(panels, datasets):
 def below(figure, entries, sentences):
     """Legend and caption under the panels."""
     width, height = figure.get_size_inches()
+    entries = [*unnamed(figure), *entries]
     longest = max((len(entry.get_label()) for entry in entries), default=0)
     rows = math.ceil(len(entries) / max(1, int(width / (0.55 + 0.075 * longest))))
     if entries:
@@ -232,18 +247,25 @@ def below(figure, entries, sentences):
     style.caption(figure, -(0.05 + 0.2 * rows) / height, sentences)
 
 
-def grid(count, heights=(1,), names=()):
+def grid(count, heights=(1,), styles=None):
     """A figure with `count` places for panels, at most COLUMNS side by side; each place has panels of these relative heights,
-    one below the other, and room for names at the ends of lines: (figure, places [count, len(heights)] of axes)."""
-    room = max((ROOM + LETTER * len(name) for name in names), default=0)
+    one below the other, and room for the names of `styles` at the ends of lines, or small letters if there is none:
+    (figure, places [count, len(heights)] of axes)."""
+    room = max((ROOM + LETTER * len(name) for name in styles or ()), default=0)
     tall = len(heights)
     bands = math.ceil(count / COLUMNS)
     columns = math.ceil(count / bands)
     width, height = style.LOOK.size or (max(5.6, (3.4 + room) * columns), 3.2 * sum(heights) * bands)
     gap = 0.65 + room
-    own = max((width - 0.9 - room - gap * (columns - 1)) / columns, 0.2 * width / columns)     # width of one panel
+    own = (width - 0.9 - room - gap * (columns - 1)) / columns     # width of one panel
+    narrow = columns > 1 and own < NARROW
+    if narrow:
+        style.small()
+        room, gap = 0, 0.45
+        own = max((width - 0.9 - gap * (columns - 1)) / columns, 0.2 * width / columns)
     figure, axes = plt.subplots(tall * bands, columns, figsize=(width, height), squeeze=False,
-                                height_ratios=tuple(heights) * bands)
+                                height_ratios=tuple(heights) * bands, FigureClass=Page)
+    figure.unnamed = lines(styles) if narrow and styles else ()
     figure.subplots_adjust(left=0.75 / width, right=1 - (0.15 + room) / width, bottom=0.5 / height, top=1 - 0.35 / height,
                            hspace=0.3 if tall > 1 else 0.38, wspace=gap / own)
     places = axes.reshape(bands, tall, columns).transpose(0, 2, 1).reshape(-1, tall)
@@ -257,7 +279,7 @@ def page(panels, datasets, sentences=None, finish=None):
     given the axis and its panel."""
     style.use()
     styles = styles_of(panels)
-    figure, places = grid(len(panels), names=styles)
+    figure, places = grid(len(panels), styles=styles)
     for axis, panel in zip(places[:, 0], panels):
         draw(axis, panel, styles)
     for axis, panel in zip(places[:, 0], panels):

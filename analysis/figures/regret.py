@@ -31,7 +31,7 @@ def draw(axis, dataset, s, styles):
         axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **styles[policy])
         axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22 if len(means) < 6 else 0.1, linewidth=0)
         if cut is not None and finals[p] > cut:
-            notes.append((f"off axis: {policy}, {wording.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
+            notes.append((f"off axis: {policy}, {wording.value(finals[p], error[-1])}", styles[policy]["color"]))
     if (floor := averages.floor(dataset, "regret")) is not None:
         axis.fill_between(rounds, floor[0][s, :len(rounds)], color=panel.FLOOR, alpha=0.6, linewidth=0, zorder=1)
     notes += panel.unfinished(design.labels(dataset), styles, averages.counts(dataset)[0][s], averages.asked(dataset)[s])

@@ -96,6 +96,12 @@ def use():
     })
 
 
+def small():
+    """Set smaller letters and markers, for a figure of narrow panels."""
+    plt.rcParams.update({"font.size": 6.5, "axes.titlesize": 7.5, "axes.labelsize": 6.5, "xtick.labelsize": 6, "ytick.labelsize": 6,
+                         "lines.linewidth": 1.1, "lines.markersize": 3, "legend.fontsize": 6.5})
+
+
 def darker(colour, share):
     """`colour` mixed with `share` of black."""
     return tuple((1 - share) * channel for channel in matplotlib.colors.to_rgb(colour))
@@ -136,14 +142,15 @@ def wrapped(sentence, width):
 
 def title(axis, text):
     """The title of a panel on one line, in smaller letters if it is long."""
-    axis.set_title(text, fontsize=max(6.5, min(10, 10 * 42 / max(len(text), 1))))
+    largest = plt.rcParams["axes.titlesize"]
+    axis.set_title(text, fontsize=max(0.65, min(1, 42 / max(len(text), 1))) * largest)
 
 
 def caption(figure, y, sentences):
     """Sentences below a figure, from `y` downwards as a share of its height."""
     if not LOOK.no_caption:
         text = "\n".join(wrapped(sentence, figure.get_figwidth()) for sentence in sentences)
-        figure.text(0.5, y, text, ha="center", va="top", fontsize=8.5, color=FAINT)
+        figure.text(0.5, y, text, ha="center", va="top", fontsize=0.94 * plt.rcParams["font.size"], color=FAINT)
 
 
 def values(axis):

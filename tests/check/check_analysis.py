@@ -113,7 +113,7 @@ class Analysis(StudyTest):
                 self.assertTrue(np.array_equal(line.get_ydata(), dataset["regret_mean"].values[s, p]))
             notes = " ".join(text.get_text() for text in bottom.texts)
             ends = (dataset[f"regret_{part}"].values[s, 5, -1] for part in ("mean", "se"))
-            self.assertIn(f"off axis: dps, {wording.value(*ends)} at round 200", notes)
+            self.assertIn(f"off axis: dps, {wording.value(*ends)} ", notes)
             finals = dataset["regret_mean"].values[s, :, -1]
             self.assertLess(bottom.get_ylim()[1], finals.max())
             self.assertGreater(bottom.get_ylim()[1], np.sort(finals)[-2])

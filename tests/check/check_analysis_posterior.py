@@ -207,6 +207,22 @@ class Posterior(StudyTest):
         status, out, err = call(ablation, self.folder, "--metric", "seconds", "-o", self.folder / "a.svg")
         self.assertEqual((status, out, err), (0, f"{self.folder / 'a.svg'}\n", ""))
 
+    def test_ablation_of_keys_that_change_together(self):
+        """Where no two settings share the other keys, one panel has a point for each setting, unconnected; panels without a run are left out."""
+        settings = [{"problem.condition_number": c, "problem.noise": s} for c, s in ((100.0, 1.0), (1.0, 0.5), (10.0, 2.0))]
+        curves = write_posterior(self.folder, settings, sizes=[5, 40])
+        dataset = store.results(self.folder, None)
+        one, = ablation.panels(dataset, "emd", against="problem.noise")
+        self.assertEqual((one.title, list(one.x)), ("together with condition_number", [0.5, 1, 2]))
+        self.assert_close(one.means, curves["emd"][[1, 0, 2], :, :, -1].mean(axis=2).T)
+        axis = self.figure(panel.page([one], [dataset])).axes[0]
+        self.assertEqual({container.lines[0].get_linestyle() for container in axis.containers}, {"None"})
+        self.condition_study()
+        dataset = store.results(self.folder, None)
+        for name in [name for name in dataset.data_vars if name.startswith("emd") and "setting" in dataset[name].dims]:
+            dataset[name] = dataset[name].where(dataset["setting"].isin(dataset["setting"][:3]))
+        self.assertEqual([one.title for one in ablation.panels(dataset, "emd")], ["noise = 1"])
+
     def test_ablation_against_words(self):
         """A swept key with words as values: the values side by side, in the order of the study, with the means of the runs."""
         curves = write_posterior(self.folder)

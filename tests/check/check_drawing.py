@@ -10,6 +10,7 @@ from matplotlib.text import Text
 
 from study_fixture import PRIORS, SCRIPTS, StudyTest, bandit, call, main, write_posterior, write_priors, write_results
 
+from thompson import design, store
 import drawing
 import labels
 import style
@@ -110,6 +111,19 @@ class Drawing(StudyTest):
         self.assertEqual(self.drawn("figure_vits", "--no-caption").texts, [])
         self.assertEqual(call(importlib.import_module("figure_vits"), self.folder, "--size", 0, 3)[0], 2)
 
+    def test_narrow_panels(self):
+        """Three panels in 5.5 inches: the names of lines are in a legend below, letters are smaller, and no text of a panel lies in another one."""
+        write_results(self.folder, PRIORS)
+        write_priors(self.folder, PRIORS, n=50)
+        figure = self.drawn("figure_diffts_2", "--size", 5.5, 3.4)
+        names = list(design.policy_names(store.results(self.folder)))
+        self.assertEqual([text.get_text() for text in figure.legends[-1].get_texts()], names)
+        for axis in figure.axes:
+            self.assertGreater(axis.bbox.width / figure.dpi, 1)
+            for text in axis.texts:
+                self.assertLess(text.get_window_extent().width, 1.05 * axis.bbox.width, text.get_text())
+        self.assertEqual(len(self.drawn("figure_diffts_2").legends), 1)
+
     # ---- labels and legends
 
     def test_labels_do_not_collide(self):
@@ -140,9 +154,9 @@ class Drawing(StudyTest):
 
     def test_names_of_twelve_curves(self):
         """Each name is next to the end of its line, in its colour and in the order of the ends, apart from the others, right of the panel and inside
-        the figure, even in a narrow one. The caption is below the panel."""
+        the figure, even in the narrowest one that has names there. The caption is below the panel."""
         bandit(self.folder, policies=TWELVE)
-        for size in ((), ("--size", 3.5, 3)):
+        for size in ((), ("--size", 7.6, 3)):
             figure = self.drawn("figure_vits", *size)
             axis = [axis for axis in figure.axes if axis.get_visible()][-1]
             figure.canvas.draw()
