@@ -47,10 +47,15 @@ def read(stream, size):
     return content
 
 
-def answer(stream, kind, content=b""):
-    """Answer a request; a process that the user's code has forked is not asked."""
+def end_fork():
+    """End a process that the user's code has forked: it is not asked, and shares what answers are made of."""
     if os.getpid() != PROCESS:
         os._exit(1)
+
+
+def answer(stream, kind, content=b""):
+    """Answer a request."""
+    end_fork()
     stream.write(ANSWER.pack(kind, len(content)) + content)
     stream.flush()
 
@@ -148,7 +153,9 @@ def serve_oracle(np, stream, oracle):
     spent = time.process_time()
     while True:
         what, m, sigma = ASK.unpack(read(stream, ASK.size))
-        out[:m] = evaluate(np, oracle, (x[:m], sigma)) if what == MEAN else evaluate(np, product, (x[:m], sigma, v[:m]))
+        result = evaluate(np, oracle, (x[:m], sigma)) if what == MEAN else evaluate(np, product, (x[:m], sigma, v[:m]))
+        end_fork()
+        out[:m] = result
         now = time.process_time()
         answer(stream, OK, struct.pack("=d", now - spent))
         spent = now

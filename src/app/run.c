@@ -195,7 +195,10 @@ static Status app_run_check_policies(const Study *study) {
     const PolicyMethod method = policy_named(study->file->policies[p].name);
     TRY(policy_ready(&method, study->file->policies[p].options, (Tick){app_run_goes_on, NULL}));
   }
-  return STATUS_OK;
+  const Tick before = core_tick_exchange((Tick){app_run_goes_on, NULL});
+  const Status status = study_ready(study);
+  core_tick_exchange(before);
+  return status;
 }
 
 /* ---- the verb */

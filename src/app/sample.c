@@ -4,7 +4,7 @@
 #include "io/io_dataset.h"
 #include "io/provenance.h"
 #include "metric/metrics.h"
-#include "model/prior/prior.h"
+#include "model/prior/prior_oracle.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
 #include "sampler/guard.h"
@@ -13,6 +13,8 @@
 
 static struct {
   const char *prior, *data, *recent, *sampler, *likelihood, *output;
+  const char *oracle, *sigma_range;
+  int dimension;
   int draws;
   double noise; /* 0: not given */
   uint64_t seed;
@@ -21,6 +23,13 @@ static struct {
 
 static const AppOption options[] = {
     {"prior", 0, "FILE", "required: prior file, written by `train` or by you", .text = &arguments.prior},
+    {"oracle", 0, "MODULE:CALLABLE",
+     "in place of --prior: a denoiser in Python, (x[m, d], sigma) -> E[x0 | x0 + sigma z = x][m, d] "
+     "(docs/oracles.md)",
+     .text = &arguments.oracle},
+    {"dimension", 0, "D", "entries of theta, for --oracle", .count = &arguments.dimension, .high = 10000},
+    {"sigma-range", 0, "A,B", "smallest and largest noise that the oracle is asked about",
+     .text = &arguments.sigma_range},
     {"data", 0, "FILE",
      "required: history, as CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)",
      .text = &arguments.data},
@@ -41,11 +50,20 @@ static const AppOption options[] = {
     {0}};
 
 static void sample_check(struct argp_state *state) {
-  if (!arguments.prior || !arguments.data || !arguments.sampler)
+  const bool oracle = arguments.oracle;
+  if (!(arguments.prior || oracle) || !arguments.data || !arguments.sampler)
     argp_error(state, "%s is required: give --prior, --data and --sampler",
-               !arguments.prior  ? "--prior"
-               : !arguments.data ? "--data"
-                                 : "--sampler");
+               !(arguments.prior || oracle) ? "--prior"
+               : !arguments.data            ? "--data"
+                                            : "--sampler");
+  if (oracle && arguments.prior) argp_error(state, "give either --prior or --oracle");
+  if (oracle != (arguments.dimension > 0) || oracle != !!arguments.sigma_range)
+    argp_error(state, "--oracle, --dimension and --sigma-range belong together");
+}
+
+/* Returns what the prior is called in messages. */
+static const char *app_sample_prior_name(void) {
+  return arguments.oracle ? arguments.oracle : arguments.prior;
 }
 
 /* Finds the sampler; `auto` is the one that was chosen with the prior, which is not read for other names. */
@@ -84,7 +102,7 @@ static Status app_sample_observe(int d, History *history, Sampler *sampler, Find
   TRY(history_reserve(history, observations.rows));
   if (observations.rows > 0 && observations.d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments.data,
-                      observations.d, arguments.prior, d);
+                      observations.d, app_sample_prior_name(), d);
   /* All of them, before the sampler spends its time on the first. */
   for (int row = 0; row < observations.rows; row++)
     if (!likelihood->ops->admits(observations.rewards[row]))
@@ -120,9 +138,14 @@ static Status app_sample_write_draws(StoreFile *file, int d, double *theta, doub
   TRY(provenance_write(file, "posterior draws", sampler_find(arguments.sampler)->reference));
   TRY(store_text_attribute(file, NULL, "sampler", arguments.sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", arguments.likelihood));
-  for (int i = 0; i < 3 && inputs[i].path; i++) {
+  for (int i = 0; i < 3; i++) {
+    if (!inputs[i].path) continue;
     TRY(digest_file(inputs[i].path, hash));
     TRY(store_text_attribute(file, NULL, inputs[i].name, hash));
+  }
+  if (arguments.oracle) {
+    TRY(store_text_attribute(file, NULL, "oracle", arguments.oracle));
+    TRY(store_text_attribute(file, NULL, "sigma_range", arguments.sigma_range));
   }
   TRY(store_real_attribute(file, "noise", findings->noise));
   TRY(store_int_attribute(file, "seed", (int64_t)arguments.seed));
@@ -222,6 +245,7 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
   TRY(app_sample_observe(d, &history, &sampler, &findings));
   sampler_sample(&sampler, &history, rng, arguments.draws, theta, &findings.fallbacks);
+  TRY(prior_check(prior));
   TRY(app_sample_find(&sampler, prior, &history, &findings));
   TRY(metric_distinct(d, arguments.draws, theta, &findings.distinct));
   findings.distinct = fmin(findings.distinct, sampler.notes[0].distinct); /* NAN: not known */
@@ -258,9 +282,28 @@ static Status app_sample_learn_guard(const Likelihood *likelihood, const Config 
   return STATUS_OK;
 }
 
+/* Starts the oracle of the arguments. */
+static Status app_sample_start_oracle(Arena *memory, int stages, Prior *out) {
+  enum { BATCH = 4096, SECONDS = 600 };
+  OracleProcess process = {
+      .d = arguments.dimension, .batch = BATCH, .limit = SECONDS, .range.stages = stages};
+  OracleRange *range = &process.range;
+  const char *colon = strchr(arguments.oracle, ':');
+  int end = 0; /* set if both numbers are there */
+  if (!colon || colon == arguments.oracle || !colon[1])
+    return status_set(STATUS_USAGE, "--oracle: '%s' is not MODULE:CALLABLE", arguments.oracle);
+  sscanf(arguments.sigma_range, "%lf,%lf%n", &range->sigma_min, &range->sigma_max, &end);
+  if (end == 0 || arguments.sigma_range[end] ||
+      !(range->sigma_min > 0 && range->sigma_max > range->sigma_min && isfinite(range->sigma_max)))
+    return status_set(STATUS_USAGE, "--sigma-range: '%s' is not A,B with 0 < A < B", arguments.sigma_range);
+  TRY(arena_print(memory, &process.module, "%.*s", (int)(colon - arguments.oracle), arguments.oracle));
+  process.callable = colon + 1;
+  return prior_oracle_process(memory, &process, out);
+}
+
 static Status sample_posterior(void) {
   static const OwnershipKind kind = {"draws", .has = "sampler", .lacks = "prior"};
-  const SamplerOps *method;
+  const SamplerOps *method = NULL;
   Likelihood likelihood = {.ops = likelihood_find(arguments.likelihood)};
   SCRATCH_ARENA(memory);
   Config *config;
@@ -277,7 +320,8 @@ static Status sample_posterior(void) {
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   const bool chosen_with_prior = strcmp(arguments.sampler, "auto") == 0;
   if (!chosen_with_prior) TRY(app_sample_find_sampler(NULL, &method));
-  TRY(prior_load(&memory, arguments.prior, &fit, &prior));
+  TRY(arguments.oracle ? app_sample_start_oracle(&memory, fit.schedule.stages, &prior)
+                       : prior_load(&memory, arguments.prior, &fit, &prior));
   if (chosen_with_prior) TRY(app_sample_find_sampler(&prior, &method));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));

@@ -9,6 +9,7 @@
 /* Precedes each array; its size is the alignment, so that the array is aligned too. */
 typedef struct ArenaBlock {
   _Alignas(MEMORY_ALIGNMENT) struct ArenaBlock *before;
+  void (*release)(void *block); /* OPTIONAL */
 } ArenaBlock;
 
 /* Allocates `before` bytes, a multiple of the alignment, and after them count zeroed elements; the block ends
@@ -78,9 +79,14 @@ Status arena_print(Arena *arena, const char **out, const char *format, ...) {
   return STATUS_OK;
 }
 
+void arena_release_with(void *block, void (*release)(void *block)) {
+  ((ArenaBlock *)block - 1)->release = release;
+}
+
 void arena_free(Arena *arena) {
   while (arena->last) {
     ArenaBlock *before = arena->last->before;
+    if (arena->last->release) arena->last->release(arena->last + 1);
     free(arena->last);
     arena->last = before;
   }

@@ -37,7 +37,11 @@ Status arena_resize(Arena *arena, void **array, size_t kept, size_t count, size_
 Status arena_print(Arena *arena, const char **out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Frees all blocks; the arena is empty again. */
+/* Makes arena_free call release(block) before it frees this block, a result of arena_new: for what is not
+ * memory. */
+void arena_release_with(void *block, void (*release)(void *block));
+
+/* Frees all blocks, the last one first; the arena is empty again. */
 void arena_free(Arena *arena);
 
 /* ALLOCATE(arena, pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points

@@ -4,6 +4,7 @@
 #include "io/durable.h"
 #include "io/version.h"
 #include "model/mixture/mixture_store.h"
+#include "model/prior/prior_oracle.h"
 #include "model/prior/training_samples.h"
 
 #include <errno.h>

@@ -12,6 +12,20 @@ enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
 static int own_rank, ranks = 1;
 
+/* Tells the user's own code (io_worker.h) which of the ranks of this machine it belongs to. */
+static void parallel_number_neighbours(void) {
+  MPI_Comm neighbours;
+  int number = 0;
+  char text[16];
+  if (ranks > 1) {
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours);
+    MPI_Comm_rank(neighbours, &number);
+    MPI_Comm_free(&neighbours);
+  }
+  snprintf(text, sizeof text, "%d", number);
+  setenv("THOMPSON_LOCAL_RANK", text, 1);
+}
+
 void parallel_begin(void) {
   int provided; /* other threads never call MPI */
   if (!getenv("PMIX_NAMESPACE") && !getenv("PMI_RANK") && !getenv("PMI_FD")) {
@@ -24,6 +38,7 @@ void parallel_begin(void) {
   MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  parallel_number_neighbours();
 }
 
 int parallel_rank(void) { return own_rank; }

@@ -145,7 +145,8 @@ static Status sampling_policy_choose(Policy *self, const World *world, const His
     rule_explore(rule, world->round, world->runs, arms, arm);
   }
   if (rule->per_arm) sampling_collect_arm_fallbacks(self, fallbacks);
-  return STATUS_OK;
+  self->elsewhere = prior_seconds_elsewhere(self->setup.prior);
+  return prior_check(self->setup.prior);
 }
 
 static void sampling_policy_observe(Policy *self, const History *history, int64_t *fallbacks) {

@@ -181,7 +181,7 @@ static Status sampler_create_state(Sampler *self) {
   const Status status = self->ops->create(self, setup);
   if (status == STATUS_OK && self->ops->begin) sampler_begin(self, setup->runs);
   sampler_leave(self);
-  return status;
+  return status == STATUS_OK ? prior_check(setup->prior) : status;
 }
 
 Status sampler_create_plain(Arena *memory, const SamplerOps *method, const SamplerSetup *setup,

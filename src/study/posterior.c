@@ -237,11 +237,12 @@ static Status study_read_references(Block *block) {
 }
 
 /* Makes the draws of the policy's sampler, and counts what it asks the prior. */
-static void study_draw_with_policy_sampler(Block *block) {
+static Status study_draw_with_policy_sampler(Block *block) {
   const int64_t before = block->counter.calls;
   study_draw_with_sampler(block, OF_SAMPLER, &block->sampler, block->seen,
                           block->run->result->columns.fallbacks + block->first);
   block->calls = block->counter.calls - before;
+  return prior_check(block->run->prior);
 }
 
 /* Returns the part of the log evidence that histories leave out: the largest log likelihood of each
@@ -373,7 +374,7 @@ static Status study_posterior_run_block(const TaskRun *run, int first, int runs,
     if (at_size && block.policy.ops)
       TRY(block.policy.ops->draw(&block.policy, block.seen, block.sets[OF_SAMPLER].theta));
     else if (at_size)
-      study_draw_with_policy_sampler(&block);
+      TRY(study_draw_with_policy_sampler(&block));
     timer_stop(&timer);
     if (at_size) TRY(study_compare_draws(&block, point++));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
@@ -395,7 +396,7 @@ static Status study_posterior_run(const TaskRun *run) {
   double seconds = 0;
   for (int first = 0; first < all; first += most)
     TRY(study_posterior_run_block(run, first, all - first < most ? all - first : most, &seconds));
-  study_result_set_seconds(seconds, run->result);
+  study_result_set_seconds(seconds + prior_seconds_elsewhere(run->prior), run->result);
   return STATUS_OK;
 }
 

@@ -292,6 +292,41 @@ Status study_create(StudyFile *file, Study *out) {
   return STATUS_OK;
 }
 
+/* Checks that the oracles of a setting can be found. */
+static Status study_check_oracles(const Study *study, const Config *setting) {
+  SCOPED(Problem, problem, problem_destroy);
+  Belief belief;
+  bool checked = false; /* all policies have the same oracle */
+  TRY(study_problem_create(setting, &problem));
+  for (int p = 0; p < study->file->policy_count && !checked; p++) {
+    TRY(study_belief_create(setting, &study->file->policies[p], &problem, 0, &belief));
+    checked = belief.kind == BELIEF_ORACLE;
+  }
+  return checked ? prior_oracle_process_check(&belief.oracle) : STATUS_OK;
+}
+
+/* Returns whether two settings ask the same callable. */
+static bool study_same_oracle(const Config *one, const Config *other) {
+  static const char *const keys[] = {"prior.family", "prior.module", "prior.callable"};
+  bool same = true;
+  for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+    const char *value = config_text(one, keys[k]), *second = config_text(other, keys[k]);
+    same = same && (value && second ? strcmp(value, second) == 0 : value == second);
+  }
+  return same;
+}
+
+Status study_ready(const Study *study) {
+  for (int s = 0; s < study->file->setting_count; s++) {
+    const Config *setting = study->file->settings[s];
+    bool needed = config_text(setting, "prior.module");
+    for (int before = 0; before < s; before++)
+      needed = needed && !study_same_oracle(study->file->settings[before], setting);
+    if (needed) TRY(study_check_oracles(study, setting));
+  }
+  return STATUS_OK;
+}
+
 int study_place(const Study *study, int setting, int point) {
   int place = point;
   while (study->axis[place] < study_axis_value(study, setting, point)) place++;
@@ -394,9 +429,12 @@ Status study_run_task(const Study *study, const Task *task, const char *director
                       TaskResult *result) {
   SCOPED(TaskRun, run, study_task_run_destroy);
   study_result_clear(study, result);
+  const Tick before = core_tick_exchange(tick); /* for the prior, if another process computes it */
   Status status = study_task_run_create(study, task, directory, &run);
-  run.tick = tick, run.result = result;
+  run.tick = tick;
+  run.result = result;
   if (status == STATUS_OK) status = study->ops->run(&run);
+  core_tick_exchange(before);
   return study_result_conclude(study, status, result);
 }
 

@@ -163,6 +163,9 @@ double study_task_size(const Study *study, const Task *task);
  * otherwise), and counts the tasks. The caller must call study_destroy, also after an error. */
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
+/* Checks that what the priors need outside of this program is available: returns STATUS_INPUT with one
+ * sentence if it is not, STATUS_STOPPED if the tick of the thread (core_tick.h) stops the wait for it. */
+Status study_ready(const Study *study);
 
 /* Returns word number `index` of the key runs.of: the curves of all kinds of studies and their paired
  * differences; NULL after the last. */

@@ -147,6 +147,31 @@ static Status study_belief_first_guard_task(const Belief *belief, int64_t *out) 
       "prior.guard_tasks: prior.train_samples: all leaves no theta for other tasks; use a number");
 }
 
+/* Reads what an oracle needs. */
+static Status study_belief_take_oracle(const Config *setting, const Problem *problem, Belief *out) {
+  if (!config_text(setting, "prior.module") || !config_text(setting, "prior.callable") ||
+      config_is(setting, "prior.sigma_min", "none") || config_is(setting, "prior.sigma_max", "none"))
+    return status_set(STATUS_INPUT, "prior 'oracle' needs the keys prior.module, prior.callable, "
+                                    "prior.sigma_min and prior.sigma_max");
+  out->kind = BELIEF_ORACLE;
+  out->family = prior_oracle_family();
+  out->oracle = (OracleProcess){.module = config_text(setting, "prior.module"),
+                                .callable = config_text(setting, "prior.callable"),
+                                .d = problem->d,
+                                .batch = (int)config_int(setting, "prior.batch"),
+                                .limit = config_real(setting, "prior.call_limit"),
+                                .range = {.stages = out->fit.schedule.stages,
+                                          .sigma_min = config_real(setting, "prior.sigma_min"),
+                                          .sigma_max = config_real(setting, "prior.sigma_max")}};
+  if (!(out->oracle.range.sigma_min < out->oracle.range.sigma_max))
+    return status_set(STATUS_INPUT, "key 'prior.sigma_min': %g; it must be below prior.sigma_max = %g",
+                      out->oracle.range.sigma_min, out->oracle.range.sigma_max);
+  if (!config_is(setting, "prior.dimension", "auto") && config_int(setting, "prior.dimension") != problem->d)
+    return status_set(STATUS_INPUT, "key 'prior.dimension': %lld, but theta* has %d dimensions",
+                      (long long)config_int(setting, "prior.dimension"), problem->d);
+  return STATUS_OK;
+}
+
 /* Sets the kind of belief that a word names, and what belongs to it. Families of priors are fitted, and a
  * word that is not known is the name of a file. */
 static Status study_belief_choose_kind(const Config *setting, const PolicyMethod *method, const char *word,
@@ -160,6 +185,8 @@ static Status study_belief_choose_kind(const Config *setting, const PolicyMethod
     out->kind = BELIEF_EXACT;
     const Status status = problem_check_exact_prior(problem);
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
+  } else if (strcmp(word, "oracle") == 0) {
+    return study_belief_take_oracle(setting, problem, out);
   } else if (!family) {
     out->kind = BELIEF_FILE;
     out->file = word;
@@ -201,7 +228,7 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") == 0 && problem->cases > 0) {
-    word = "exact"; /* that of the case */
+    word = strcmp(given, "oracle") == 0 ? given : "exact"; /* that of the case */
   } else if (strcmp(word, "default") == 0) {
     /* A default that is learned is replaced by prior.family, unless it is Gaussian by definition. */
     const bool learned =
@@ -262,6 +289,7 @@ Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *pr
       return status_set(STATUS_INPUT, "%s: a prior in %d dimensions, but theta* has %d", belief->file, out->d,
                         problem->d);
     break;
+  case BELIEF_ORACLE: TRY(prior_oracle_process(memory, &belief->oracle, out)); break;
   case BELIEF_FITTED:
     study_belief_path(belief, directory, sizeof path, path);
     const Status status = prior_load_own(memory, path, &belief->fit, out);
@@ -329,20 +357,20 @@ Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem 
 Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
   SCRATCH_ARENA(scratch);
   const PriorOps *family = belief->family;
-  const bool fitted = belief->kind == BELIEF_FITTED;
+  const bool fitted = belief->kind == BELIEF_FITTED, oracle = belief->kind == BELIEF_ORACLE;
   char sentence[512];
   Prior prior;
   Mixture mixture = {.d = problem->d, .components = COMPANION_COMPONENTS};
   const Chain chain = {.d = problem->d, .schedule.stages = belief->fit.schedule.stages};
   const Denoiser denoiser = {.d = problem->d};
   if (belief->kind == BELIEF_NONE) return STATUS_OK;
-  if (!fitted) {
+  if (!fitted && !oracle) {
     TRY(study_belief_prior(&scratch, belief, problem, "", &prior));
-  } else { /* it is still to be fitted: an empty prior with the same abilities */
+  } else { /* it is still to be fitted, or started: an empty prior with the same abilities */
     if (family->components) mixture.components = family->components(&belief->fit);
     const unsigned able = family->able;
     const bool has_companion =
-        !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= COMPANION_MOST);
+        fitted && !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= COMPANION_MOST);
     prior = (Prior){.ops = family,
                     .d = problem->d,
                     .mixture = able & PRIOR_MIXTURE ? &mixture : NULL,

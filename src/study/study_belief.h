@@ -5,6 +5,7 @@
  * policies, settings, ablations and resumed jobs share it. */
 #pragma once
 
+#include "model/prior/prior_oracle.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
 
@@ -15,6 +16,7 @@ typedef enum {
   BELIEF_ISING, /* uniform on {-1, 1}^d */
   BELIEF_EXACT, /* the problem's own distribution */
   BELIEF_FILE, /* a prior file, used as it is */
+  BELIEF_ORACLE, /* a denoising oracle in Python */
   BELIEF_FITTED /* learned from samples of theta or from past tasks */
 } BeliefKind;
 
@@ -31,6 +33,7 @@ typedef struct {
   Likelihood likelihood; /* policy_likelihood */
   const PriorOps *family; /* of a fitted prior */
   const char *file; /* for BELIEF_FILE, not owned */
+  OracleProcess oracle; /* for BELIEF_ORACLE */
   PriorFit fit; /* for a fitted prior; otherwise only the schedule of exact chains is taken from it */
   LearnedFrom learned_from;
   int64_t train_samples; /* if learned from theta; -1: all */

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "mixture_golden.h"
 #include "model/mixture/mixture_density.h"
+#include "model/prior/prior_oracle.h"
 #include "sampler_fixture.h"
 
 static const int DIMENSIONS[] = {1, 2, 5};

@@ -30,6 +30,12 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
   if (family->settle) family->settle(fit, d);
 }
 
+Status prior_check(const Prior *prior) {
+  const PriorElsewhere *elsewhere = prior->elsewhere;
+  if (!elsewhere || elsewhere->status == STATUS_OK) return STATUS_OK;
+  return status_set(elsewhere->status, "%s", elsewhere->sentence);
+}
+
 const char *prior_doubt(const Prior *prior) {
   const char *doubt = prior->ops->doubt ? prior->ops->doubt(prior) : NULL;
   return doubt ? doubt : prior->note;

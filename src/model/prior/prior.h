@@ -109,6 +109,14 @@ typedef struct {
   int tasks; /* number of tasks that the weight is learned from (prior_wide_learn); 0: it is given */
 } PriorGuard;
 
+/* The calls of a prior that another process computes. After the first one that failed there are no more, and
+ * all numbers are 0. */
+typedef struct {
+  Status status; /* of the failure */
+  char sentence[1024];
+  double seconds; /* CPU time of that process */
+} PriorElsewhere;
+
 struct Prior {
   Arena *memory; /* the creator's; holds the state and all of its arrays */
   const PriorOps *ops;
@@ -136,6 +144,8 @@ struct Prior {
   /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; otherwise
    * NULL. */
   const char *auto_sampler;
+  /* What happened in another process that computes the prior; NULL: this one does. */
+  const PriorElsewhere *elsewhere;
   void *state; /* private to one .c file */
   /* Held while something works in the scratch of the prior, which its networks, its chain and its denoiser
    * have; NULL: one thread uses the prior. */
@@ -149,6 +159,14 @@ static inline int prior_parts(const PriorOps *family, const PriorFit *fit) {
 
 /* Calls family->settle if there is one. Everything below that takes a PriorFit takes a settled one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
+
+/* Returns the failure of the process that computes the prior, with its sentence; STATUS_OK if there is none.
+ * What was drawn since then is of no use. */
+Status prior_check(const Prior *prior);
+/* Returns the CPU seconds that it has spent so far. */
+static inline double prior_seconds_elsewhere(const Prior *prior) {
+  return prior->elsewhere ? prior->elsewhere->seconds : 0;
+}
 
 /* Returns what a user should know before using the prior: the result of prior->ops->doubt, else prior->note;
  * NULL if there is nothing. */
@@ -212,14 +230,6 @@ typedef int GivenDenoiser(void *context, int m, int d, const double *b, const do
                           double *covariance);
 /* Creates a prior with this denoiser (prior_given.c). Outside the registry: nothing is fitted or stored. */
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out);
-/* Computes, for m noisy samples x[m, d] of stage t = 1 .. T, mean[m, d] = E[x_0 | x_t = x], where x_t =
- * sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) noise. Returns 0, or another number on failure: the draws
- * that needed it are then not finite, and count as numerical fallbacks. */
-typedef int GivenMean(void *context, int m, int d, const double *x, int t, double *mean);
-/* Creates a prior whose chain comes from this function, for alpha_bar[T], which falls from below 1 to above 0
- * (prior_given.c). Outside the registry: nothing is fitted or stored. */
-Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
-                   void *context, Prior *out);
 
 /* Saves a prior file (NetCDF, attribute `prior` = family name). prior_load reads one, which may be a
  * hand-written Gaussian or mixture; `chain_settings` gives the schedule of their exact chain. After a failure

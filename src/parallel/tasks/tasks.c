@@ -124,7 +124,7 @@ static void isolated_task_copy_parts(const Study *study, bool to_report, Report 
 /* Tells the rank, from the child, how far the task is. */
 static bool isolated_task_put_fraction(void *context, double fraction) {
   Report *report = context;
-  report->fraction = fraction;
+  report->fraction = fmax(report->fraction, fraction); /* while it waits for a process it says 0 */
   return true;
 }
 
