@@ -159,9 +159,10 @@ def diverges(policy, rival):
     rival's."""
     def judge(dataset):
         cells = []
-        for s, (title, end) in enumerate(zip(design.titles(dataset), averages.last_rounds(dataset))):
-            half, whole = (mean(numbers(dataset, policy, at=at)[s]) for at in (end // 2, end))
-            ratio, times = (whole - half) / half, whole / mean(numbers(dataset, rival)[s])
+        for s, (title, middle, end) in enumerate(zip(design.titles(dataset), averages.half_rounds(dataset), averages.last_rounds(dataset))):
+            half, whole = (mean(numbers(dataset, policy, at=at)[s]) for at in (middle, end))
+            before, rounds = dataset["round"].values[[middle, end]]
+            ratio, times = (whole - half) / half * before / (rounds - before), whole / mean(numbers(dataset, rival)[s])
             truth = bool(ratio > 0.9 and times > 3) if np.isfinite(ratio + times) else None
             cells.append(Cell(truth, f"{title}: second half of the rounds {wording.value(ratio)} times the regret of the first, in all "
                                      f"{wording.value(times)} times that of {rival}"))
@@ -214,8 +215,8 @@ def grows_at_most(policies, power):
         cells = []
         for policy in policies:
             whole = numbers(dataset, policy)
-            for s, (title, end) in enumerate(zip(design.titles(dataset), averages.last_rounds(dataset))):
-                half, rounds = numbers(dataset, policy, at=end // 2)[s], dataset["round"].values[[end, end // 2]]
+            for s, (title, middle, end) in enumerate(zip(design.titles(dataset), averages.half_rounds(dataset), averages.last_rounds(dataset))):
+                half, rounds = numbers(dataset, policy, at=middle)[s], dataset["round"].values[[end, middle]]
                 found = difference(dataset, (rounds[0] / rounds[1]) ** power * half - whole[s])
                 slope = np.log(mean(whole[s]) / mean(half)) / np.log(rounds[0] / rounds[1])
                 cells.append(positive(found, f"{title}: {policy} grows as rounds to the power {wording.value(slope)}"))

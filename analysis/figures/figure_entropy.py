@@ -34,7 +34,7 @@ def panels(dataset, spread, dimension):
     if CURVE not in store.curves(dataset):
         raise Error(f"no {CURVE}: the study has no metrics: [{CURVE}]")
     rounds = dataset["round"].values
-    shown = np.unique(np.geomspace(1, len(rounds), POINTS).round().astype(int)) - 1
+    shown = np.unique(np.searchsorted(rounds, np.geomspace(rounds[0], rounds[-1], POINTS).round()))
     entropy, regret = averages.moments(dataset, CURVE), averages.moments(dataset, "regret")
     done, wanted, names = averages.counts(dataset)[0], averages.asked(dataset), design.policy_names(dataset)
     made = []

@@ -111,6 +111,12 @@ def last_rounds(dataset):
     return np.where(there.any(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1), there.shape[1] - 1)
 
 
+def half_rounds(dataset):
+    """Index of the first kept round after half of the rounds of each setting, [setting]."""
+    rounds = dataset["round"].values
+    return np.searchsorted(rounds, rounds[last_rounds(dataset)] / 2)
+
+
 def shown(dataset):
     """Index of the points that a table shows, for each setting: in a posterior study all except those that only other settings have."""
     if store.axis(dataset) == "sample_size":

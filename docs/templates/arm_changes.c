@@ -23,7 +23,7 @@ static Status arm_changes_measure(const Probe *probe, int k) {
     self->changes[b] = k > 1 && simulation->arm[b] != self->last[b];
     self->last[b] = simulation->arm[b];
   }
-  probe_accumulate(probe, k, self->changes);
+  probe_accumulate(probe, self->changes);
   return STATUS_OK;
 }
 

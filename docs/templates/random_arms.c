@@ -57,5 +57,6 @@ const StudyOps study_random_arms = {.name = "random_arms",
                                     .networks = true,
                                     .curves = curves,
                                     .points = study_random_arms_points,
+                                    .points_key = "problem.rounds",
                                     .axis_value = study_random_arms_axis_value,
                                     .run = study_random_arms_run};

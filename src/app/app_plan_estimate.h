@@ -4,6 +4,13 @@
 
 #include "app/app_plan_calibrate.h"
 
+/* Bytes of the files of a study. */
+typedef struct {
+  double journals, results, logs; /* the tasks, results.nc, and DIR/events */
+  const char *heaviest; /* the key that weighs most */
+  double share; /* of all bytes that are due to it */
+} PlanFiles;
+
 typedef struct {
   /* CPU time of the simulation, in core-hours: if every setting needs its maximum of runs, and if the first
    * wave is enough; NAN: not measured. */
@@ -15,7 +22,7 @@ typedef struct {
   double memory; /* bytes per rank: one block and the arrays of the reducer */
   double networks; /* the part of `memory` for Gaussians on the weights of a network */
   double spread; /* bytes of the matrices of the largest setting that spreads them, over all ranks */
-  double bytes; /* of results.nc before compression, and the journals */
+  PlanFiles files;
 } Estimate;
 
 /* Estimates what a study needs; `times` may be NULL. */

@@ -51,6 +51,10 @@ static void plan_check(struct argp_state *state) {
 /* Prints at most this many of the settings. */
 enum { SHOWN_SETTINGS = 10 };
 
+static double plan_all_bytes(const PlanFiles *files) {
+  return files->journals + files->results + files->logs;
+}
+
 static Status plan_print_json(const Study *study, const PlanTimes *times, const Estimate *estimate) {
   const StudyFile *file = study->file;
   json_t *settings = json_array(), *policies = json_array(), *seconds = json_object();
@@ -61,7 +65,8 @@ static Status plan_print_json(const Study *study, const PlanTimes *times, const 
     json_object_set_new(seconds, file->policies[p].label, app_json_number(times ? times->run[p] : NAN));
   }
   json_t *root = json_pack(
-      "{s:s, s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:s, s:s}",
+      "{s:s, s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:{s:f, s:f, "
+      "s:f, s:s}, s:s, s:s}",
       "name", study->name, "study", study->ops->name, "settings", settings, "policies", policies, "runs",
       (json_int_t)study->runs.most, "runs_least",
       (json_int_t)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs)), "tasks",
@@ -70,8 +75,9 @@ static Status plan_print_json(const Study *study, const PlanTimes *times, const 
       app_json_number(estimate->least_hours + estimate->training_hours), "training_core_hours",
       app_json_number(estimate->training_hours), "seconds_per_run", seconds, "shared_seconds_per_run",
       app_json_number(times ? times->shared[0] : NAN), "memory_bytes_per_rank", estimate->memory,
-      "shared_matrix_bytes", estimate->spread, "bytes", estimate->bytes, "config_sha256", file->sha256,
-      "config", file->resolved);
+      "shared_matrix_bytes", estimate->spread, "bytes", plan_all_bytes(&estimate->files), "files", "tasks",
+      estimate->files.journals, "results", estimate->files.results, "event_logs", estimate->files.logs,
+      "heaviest_key", estimate->files.heaviest, "config_sha256", file->sha256, "config", file->resolved);
   return app_print_json(root, 0);
 }
 
@@ -116,6 +122,13 @@ static void plan_print_hours(const Study *study, const PlanTimes *times, const E
            estimate->least_hours + estimate->training_hours);
 }
 
+static void plan_print_files(const PlanFiles *files) {
+  printf("# about %.3g MB of files: %.3g of finished tasks, %.3g of results", plan_all_bytes(files) / 1e6,
+         files->journals / 1e6, files->results / 1e6);
+  if (files->logs > 0) printf(", %.3g of event logs", files->logs / 1e6);
+  printf("; %s weighs most, %.0f%%\n", files->heaviest, 100 * files->share);
+}
+
 static void plan_print_needs(const Study *study, const PlanTimes *times, const Estimate *estimate) {
   const StudyFile *file = study->file;
   const Runs *runs = &study->runs;
@@ -136,8 +149,8 @@ static void plan_print_needs(const Study *study, const PlanTimes *times, const E
     printf(
         "# about %.2g GB of memory for the matrices of the largest setting, over all ranks that hold them\n",
         estimate->spread / 1e9);
-  printf("# about %.0f MB of memory for each rank, %.1f MB of files\n", estimate->memory / 1e6,
-         estimate->bytes / 1e6);
+  printf("# about %.0f MB of memory for each rank\n", estimate->memory / 1e6);
+  plan_print_files(&estimate->files);
 }
 
 /* ---- --slurm */

@@ -4,12 +4,12 @@
 
 static struct {
   const char *directory;
-  ReduceOptions reduce;
+  bool overwrite;
 } arguments;
 
 static const AppOption options[] = {{"overwrite", 0, NULL,
                                      "replace results.nc even if it has more tasks than are left",
-                                     .flag = &arguments.reduce.overwrite},
+                                     .flag = &arguments.overwrite},
                                     {0}};
 
 /* Prints the table and the counts of tasks; returns STATUS_TASKS_FAILED if some are damaged or failed. */
@@ -30,7 +30,7 @@ static Status reduce_folder(void) {
   SCOPED(Study, study, study_destroy);
   ReduceCounts counts;
   TRY(parallel_agree(app_study_of_folder(arguments.directory, &study)));
-  TRY(reduce_study(&study, arguments.directory, &arguments.reduce, &counts));
+  TRY(reduce_study(&study, arguments.directory, arguments.overwrite, &counts));
   return parallel_agree(parallel_rank() == 0 ? app_reduce_report(&study, &counts) : STATUS_OK);
 }
 

@@ -113,7 +113,7 @@ static const char *app_run_figure(const Study *study) {
 static Status app_run_write_results(const Study *study, int64_t left, int *lost) {
   ReduceCounts counts = {0};
   const char *directory = arguments.directory;
-  Status status = reduce_study(study, directory, &(ReduceOptions){0}, &counts);
+  Status status = reduce_study(study, directory, false, &counts);
   *lost = left == 0 ? counts.missing : counts.damaged;
   if (parallel_rank() == 0 && status == STATUS_OK) {
     status = app_print_table(study, directory);

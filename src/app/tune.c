@@ -124,7 +124,7 @@ static Status read_candidates(Arena *memory, Study *priors, Study *tasks) {
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &sets, priors));
   TRY(tune_check_tasks(priors));
-  if (sets.count + 2 > (int)(sizeof sets.texts / sizeof *sets.texts))
+  if (sets.count + 3 > (int)(sizeof sets.texts / sizeof *sets.texts))
     return status_set(STATUS_INPUT, "%d --set options are too many", sets.count);
   PolicyMethod method;
   if (priors->file->policy_count == 1 && policy_find(priors->file->policies[0].name, &method) &&
@@ -140,6 +140,7 @@ static Status read_candidates(Arena *memory, Study *priors, Study *tasks) {
   TRY(arena_print(memory, &seed, "seed=%llu",
                   (unsigned long long)(key.word[0] | (uint64_t)(key.word[1] & 0x1fffff) << 32)));
   sets.texts[sets.count++] = seed;
+  sets.texts[sets.count++] = "rounds_kept=auto"; /* the last round is what a race compares */
   return app_study_of_file(arguments.study, text, &sets, tasks);
 }
 
@@ -178,7 +179,7 @@ typedef struct {
 
 static void tune_print_table(const Found *found) {
   const StudyFile *file = found->study->file;
-  const int rounds = found->study->points, widest = app_label_width(file);
+  const int rounds = (int)config_int(file->settings[0], "problem.rounds"), widest = app_label_width(file);
   printf("tasks from the prior of policy %s (%s): cumulative regret after %d rounds\n",
          file->policies[found->first].name, found->prior, rounds);
   printf("  %-*s %10s %8s %8s %8s %12s %8s %8s %10s%s\n", widest, "policy", "mean", "se", "95%", "largest",
@@ -215,7 +216,7 @@ static Status tune_print_json(const Found *found, const char *line) {
         json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "policy", file->policies[p].label, "runs",
                   r->runs, "mean", r->mean, "se", r->se, "percentile_95", r->tail, "largest", r->largest,
                   "difference", r->difference, "difference_se", r->difference_se, "seconds_per_round",
-                  r->seconds / found->study->points);
+                  r->seconds / (double)config_int(file->settings[0], "problem.rounds"));
     if (found->wide) json_object_set_new(row, "mean_wide", json_real(found->wide[p].mean));
     json_array_append_new(rows, row);
   }

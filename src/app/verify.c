@@ -98,12 +98,12 @@ static Status verify_rerun_task(Finished *finished, const Task *task, bool *same
   const Study *study = finished->study;
   SCOPED(TaskResult, kept, study_result_destroy);
   SCOPED(TaskResult, again, study_result_destroy);
-  size_t size = (size_t)study->curve_count * (size_t)task->runs * (size_t)study->points * sizeof(double);
   TRY(study_result_create(study, task, &kept));
   TRY(study_result_create(study, task, &again));
   TRY(finished_load(finished, task, &kept));
   TRY(study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again));
-  *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
+  *same = kept.status == again.status &&
+          memcmp(kept.curves, again.curves, kept.size * sizeof *kept.curves) == 0 &&
           verify_columns_are_same(&kept, &again);
   return STATUS_OK;
 }

@@ -23,9 +23,8 @@ enum {
 };
 
 static const nc_type external_types[] = {
-    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,
-    [STORE_INT64] = NC_INT64,   [STORE_BYTE] = NC_BYTE,   [STORE_CHAR] = NC_CHAR,
-    [STORE_STRING] = NC_STRING, [STORE_PLAIN] = NC_DOUBLE};
+    [STORE_DOUBLE] = NC_DOUBLE, [STORE_FLOAT] = NC_FLOAT, [STORE_INT] = NC_INT,      [STORE_INT64] = NC_INT64,
+    [STORE_BYTE] = NC_BYTE,     [STORE_CHAR] = NC_CHAR,   [STORE_STRING] = NC_STRING};
 
 void store_prepare_library(void) {
   /* Files are renamed into place, never written while they are read, so HDF5's locks guard nothing; and on
@@ -160,18 +159,9 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
   return store_check(file, nc_def_dim(file->ncid, name, length, id), "define the dimension '%s'", name);
 }
 
-/* A variable of more bytes than this is not deflated: at about 60 MB per second on one core that would take
- * minutes, while all ranks of a large job wait for the file. */
-static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
-
 /* Chooses how the values of variable `id` lie in the file. */
 static Status store_lay_out(StoreFile *file, int id, const char *name, StoreType type, int rank,
                             const size_t *lengths) {
-  if (type == STORE_PLAIN) {
-    int code = nc_def_var_chunking(file->ncid, id, NC_CONTIGUOUS, NULL);
-    if (code == NC_NOERR) code = nc_def_var_fill(file->ncid, id, NC_NOFILL, NULL);
-    return store_check(file, code, "store the variable '%s' uncompressed", name);
-  }
   if (type == STORE_STRING) return STATUS_OK; /* the texts lie elsewhere in the file */
   size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes;
   TRY(store_check(file, nc_inq_type(file->ncid, external_types[type], NULL, &bytes),
@@ -180,8 +170,7 @@ static Status store_lay_out(StoreFile *file, int id, const char *name, StoreType
     chunk[axis] = lengths[axis];
     bytes *= lengths[axis];
   }
-  const size_t whole = bytes;
-  if (whole < COMPRESS_FROM || rank == 0) return STATUS_OK;
+  if (bytes < COMPRESS_FROM || rank == 0) return STATUS_OK;
   /* A large variable is cut into chunks, which are deflated. A chunk keeps the last axes whole as far as they
    * fit, since data are written in that order. */
   for (int axis = 0; axis < rank; axis++)
@@ -192,7 +181,6 @@ static Status store_lay_out(StoreFile *file, int id, const char *name, StoreType
     }
   TRY(store_check(file, nc_def_var_chunking(file->ncid, id, NC_CHUNKED, chunk), "chunk the variable '%s'",
                   name));
-  if (whole > COMPRESS_UP_TO) return STATUS_OK;
   return store_check(file, nc_def_var_deflate(file->ncid, id, 1, 1, 1), "compress the variable '%s'", name);
 }
 
@@ -200,7 +188,7 @@ Status store_variable(StoreFile *file, const char *name, StoreType type, int ran
                       const char *long_name, const char *units) {
   const double missing_double = NAN;
   const float missing_float = NAN;
-  const bool real = type == STORE_DOUBLE || type == STORE_FLOAT || type == STORE_PLAIN;
+  const bool real = type == STORE_DOUBLE || type == STORE_FLOAT;
   bool coordinate = false; /* the name is that of one of the dimensions */
   size_t lengths[NC_MAX_VAR_DIMS];
   int id;
@@ -300,48 +288,6 @@ Status store_texts(StoreFile *file, const char *name, int dimension, int n, cons
   ALLOCATE(&scratch, padded, (size_t)n * length);
   for (int i = 0; i < n; i++) memcpy(padded + (size_t)i * length, texts[i], strlen(texts[i]));
   return store_put_part(file, name, (size_t[]){0, 0}, (size_t[]){(size_t)n, length}, padded);
-}
-
-/* ---- variables that are stored in the file exactly as in memory, one value after another, so that several
- * processes can write them at once, bypassing the library: HDF5 on one process allocates them and says where.
- * This relies on H5Dget_offset, which exists for it, and on "HDF5 File Format Specification Version 3.0",
- * section IV.A.2.i (contiguous storage). */
-
-Status store_plain_place(StoreFile *file, int count, const char *const *names, uint64_t *offsets) {
-  const double zero = 0;
-  size_t first[NC_MAX_VAR_DIMS] = {0}, one[NC_MAX_VAR_DIMS];
-  for (int axis = 0; axis < NC_MAX_VAR_DIMS; axis++) one[axis] = 1;
-  /* Writing one value makes the library allocate the whole variable. */
-  for (int i = 0; i < count; i++) TRY(store_put_part(file, names[i], first, one, &zero));
-  /* The library must not have the file open while HDF5 reads it. */
-  TRY(store_check(file, nc_close(file->ncid), "write it"));
-  const hid_t hdf5 = H5Fopen(file->temporary, H5F_ACC_RDONLY, H5P_DEFAULT);
-  bool good = hdf5 >= 0;
-  for (int i = 0; i < count && good; i++) {
-    const hid_t set = H5Dopen2(hdf5, names[i], H5P_DEFAULT);
-    offsets[i] = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
-    good = offsets[i] != HADDR_UNDEF;
-    if (set >= 0) H5Dclose(set);
-  }
-  if (hdf5 >= 0) H5Fclose(hdf5);
-  TRY(store_check(file, nc_open(file->temporary, NC_WRITE, &file->ncid), "continue writing it"));
-  return good ? STATUS_OK : status_set(STATUS_FILE, "%s: cannot place its variables", file->path);
-}
-
-char *store_temporary(const StoreFile *file) { return file->temporary; }
-
-Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values) {
-  const char *at = (const char *)values;
-  for (size_t left = count * sizeof *values; left > 0;) {
-    const ssize_t written = pwrite(fd, at, left, (off_t)offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(written < 0 ? errno : ENOSPC));
-    at += written;
-    left -= (size_t)written;
-    offset += (uint64_t)written;
-  }
-  return STATUS_OK;
 }
 
 /* ---- whole text files */

@@ -19,8 +19,7 @@ typedef enum {
   STORE_INT64,
   STORE_BYTE,
   STORE_CHAR,
-  STORE_STRING,
-  STORE_PLAIN /* doubles that several processes can write (store_plain_write): not compressed, not filled */
+  STORE_STRING
 } StoreType;
 
 typedef struct StoreFile StoreFile;
@@ -53,13 +52,6 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
  * unless the variable has the name of one of its dimensions: a coordinate has no missing values. */
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units);
-/* Allocates space in the file for the plain variables names[count]; offsets[count] are the positions of their
- * first values in bytes. All variables of the file must have been defined. */
-Status store_plain_place(StoreFile *file, int count, const char *const *names, uint64_t *offsets);
-/* Returns the temporary name under which the file is being written. */
-char *store_temporary(const StoreFile *file);
-/* Writes values[count] at byte `offset` of the file that `fd` is open on; messages call it `path`. */
-Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values);
 /* Writes a global attribute. */
 Status store_real_attribute(StoreFile *file, const char *name, double value);
 Status store_int_attribute(StoreFile *file, const char *name, int64_t value);

@@ -2,6 +2,7 @@
  * Section 6). */
 #include "study/probes.h"
 #include "study/studies.h"
+#include "study/study_rounds.h"
 
 /* The curves, and what measures each. */
 enum {
@@ -17,7 +18,8 @@ static const StudyCurve curves[CURVES + 1] = {
 #define BANDIT_ASKED(is, text) [PLACE_##is] = {.name = #is, .long_name = text, .metric = #is},
 #define BANDIT_WORLD(is, text)                                                                               \
   [PLACE_##is] = {.name = #is, .long_name = text, .metric = #is, .shared = true, .of_world = true},
-#define BANDIT_EVENT(is, text) [PLACE_##is] = {.name = #is, .long_name = text, .unpublished = true},
+#define BANDIT_EVENT(is, text)                                                                               \
+  [PLACE_##is] = {.name = #is, .long_name = text, .unpublished = true, .every = true},
     PROBE_LIST(BANDIT_ASKED, BANDIT_WORLD, BANDIT_EVENT)
 #undef BANDIT_ASKED
 #undef BANDIT_WORLD
@@ -53,16 +55,16 @@ static Status study_bandit_run(const TaskRun *run) {
   simulation.feedback = &feedback;
   for (int c = 0; c < study->curve_count; c++) {
     if (run->result->has_shared && study->curves[c]->shared) continue;
-    TRY(simulation_add_probe(&memory, study_bandit_probe(study, c), study_result_values(run->result, c, 0),
-                             NULL, &simulation));
+    TRY(simulation_add_probe(&memory, study_bandit_probe(study, c), c, NULL, &simulation));
   }
-  TRY(simulation_add_probe(&memory, &probe_draws, NULL, NULL, &simulation));
+  TRY(simulation_add_probe(&memory, &probe_draws, -1, NULL, &simulation));
   TRY(simulation_run(&simulation));
   study_result_set_seconds(simulation_seconds(&simulation), run->result);
   return STATUS_OK;
 }
 
 static Status study_bandit_check_setting(const Study *study, const Config *setting, const Problem *problem) {
+  TRY(study_rounds_check(study->file, setting));
   for (int c = 0; c < study->curve_count; c++) {
     const ProbeOps *probe = study_bandit_probe(study, c);
     if (probe->check) TRY(probe->check(study, setting, problem));
@@ -70,19 +72,25 @@ static Status study_bandit_check_setting(const Study *study, const Config *setti
   return STATUS_OK;
 }
 
-static int study_bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
+static double study_bandit_axis_value(const Config *setting, const Problem *problem, int point) {
+  (void)problem;
+  return study_rounds_kept_at(setting, point);
+}
 
-const StudyOps study_bandit = {.name = "bandit",
-                               .summary = "contextual bandit simulations: cumulative regret by round",
-                               .reference = "DiffTS, Sections 5 and 6",
-                               .figure = "figure_diffts_2.py",
-                               .keys = "problem.rounds problem.drift feedback event_log metrics draws",
-                               .axis = "round",
-                               .axis_long_name = "round of the bandit",
-                               .networks = true,
-                               .drifts = true,
-                               .rewards_of = REWARDS_OF_ARMS,
-                               .curves = curves,
-                               .points = study_bandit_points,
-                               .check_setting = study_bandit_check_setting,
-                               .run = study_bandit_run};
+const StudyOps study_bandit = {
+    .name = "bandit",
+    .summary = "contextual bandit simulations: cumulative regret by round",
+    .reference = "DiffTS, Sections 5 and 6",
+    .figure = "figure_diffts_2.py",
+    .keys = "problem.rounds problem.drift feedback rounds_kept event_log metrics draws",
+    .axis = "round",
+    .axis_long_name = "round of the bandit",
+    .networks = true,
+    .drifts = true,
+    .rewards_of = REWARDS_OF_ARMS,
+    .curves = curves,
+    .points = study_rounds_kept,
+    .points_key = "rounds_kept",
+    .axis_value = study_bandit_axis_value,
+    .check_setting = study_bandit_check_setting,
+    .run = study_bandit_run};

@@ -331,6 +331,7 @@ const StudyOps study_convergence = {
     .problem = &problem_target,
     .curves = curves,
     .points = study_convergence_points,
+    .points_key = "max_steps",
     .draws = study_convergence_draws,
     .axis_value = study_convergence_axis_value,
     .check_setting = study_convergence_check_setting,

@@ -120,6 +120,11 @@ const ConfigKey study_keys[] = {
     {INT("reference_draws", 2, 20000, "draws",
          "posterior study: exact posterior draws to compare with; draws: the same number"),
      .words = "draws", .fixed = true},
+    {INTS("rounds_kept", 1, 10000000, "auto",
+          "bandit study: the rounds whose values are stored, in increasing order; all statistics are over "
+          "runs at these rounds; auto: all rounds of up to 200, otherwise 50 of them, evenly spaced in the "
+          "logarithm, with the first and the last"),
+     .words = "auto all", .fixed = true},
     {WORDS(
          "metrics", "[emd]",
          "what is measured: of each round in a bandit study, besides regret, and of the draws in a posterior "

@@ -513,6 +513,7 @@ const StudyOps study_posterior = {
     .rewards_of = REWARDS_OF_CASES,
     .draws_together = true,
     .points = study_posterior_points,
+    .points_key = "problem.sample_sizes",
     .draws = study_posterior_all_draws,
     .axis_value = study_posterior_axis_value,
     .check_setting = study_posterior_check_setting,

@@ -423,5 +423,6 @@ const StudyOps study_replay = {.name = "replay",
                                .rewards_of = REWARDS_OF_LOG,
                                .curves = curves,
                                .points = study_replay_points,
+                               .points_key = "estimators",
                                .check_setting = study_replay_check_setting,
                                .run = study_replay_run};

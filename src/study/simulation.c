@@ -43,39 +43,68 @@ double simulation_seconds(const Simulation *self) { return self->timer.seconds +
 
 /* ---- probes */
 
-Status simulation_add_probe(Arena *memory, const ProbeOps *ops, double *curve, void *state,
-                            Simulation *self) {
+Status simulation_add_probe(Arena *memory, const ProbeOps *ops, int curve, void *state, Simulation *self) {
+  double *value = NULL;
   if (ops->create) {
     TRY(ops->create(memory, self, &state));
     if (!state) return STATUS_OK;
   }
   GROW(memory, self->probes, self->probe_count);
-  self->probes[self->probe_count++] = (Probe){.ops = ops, .simulation = self, .curve = curve, .state = state};
+  if (curve >= 0) ALLOCATE(memory, value, self->run->task->runs);
+  self->probes[self->probe_count++] =
+      (Probe){.ops = ops, .simulation = self, .curve = curve, .value = value, .state = state};
   return STATUS_OK;
 }
 
-void probe_accumulate(const Probe *probe, int k, const double *values) {
-  for (int b = 0; b < probe->simulation->world.runs; b++) {
-    double *now = probe_value(probe, b, k);
-    *now = values[b] + (k > 1 ? now[-1] : 0);
-  }
+void probe_accumulate(const Probe *probe, const double *values) {
+  for (int b = 0; b < probe->simulation->world.runs; b++) probe->value[b] += values[b];
 }
 
-/* Returns whether sparse probes measure in round k: 1, 2, 5, 10, 20, 50, .., and the last. */
-static bool simulation_round_is_sparse(int k, int rounds) {
+/* Returns the round at a point of the curves: 0 before the first, and none of the rounds after the last. */
+static int simulation_kept_round(const Simulation *self, int point) {
+  if (point < 0) return 0;
+  if (point >= self->run->result->points) return self->run->problem->rounds + 1;
+  return (int)study_axis_value(self->run->study, self->run->task->setting, point);
+}
+
+/* Returns whether one of the rounds 1, 2, 5, 10, 20, 50, .. is after round `from` and up to round k. */
+static bool simulation_is_due(int from, int k) {
   int unit = 1;
   while (k >= 10 * unit) unit *= 10;
-  return k == unit || k == 2 * unit || k == 5 * unit || k == rounds;
+  const int last = k >= 5 * unit ? 5 * unit : k >= 2 * unit ? 2 * unit : unit;
+  return last > from;
+}
+
+/* Returns whether a probe measures in round k. */
+static bool simulation_measures(const Simulation *self, const Probe *probe, int k) {
+  if (!probe->ops->sparse) return true;
+  if (probe->curve < 0) return simulation_is_due(k - 1, k) || k == self->run->problem->rounds;
+  return k == simulation_kept_round(self, self->point) &&
+         (simulation_is_due(simulation_kept_round(self, self->point - 1), k) ||
+          self->point + 1 == self->run->result->points);
+}
+
+/* Stores the values of round k: of a curve that has every round, or if the round is kept. */
+static void simulation_store(Simulation *self, int k) {
+  const bool kept = k == simulation_kept_round(self, self->point);
+  for (int i = 0; i < self->probe_count; i++) {
+    const Probe *probe = &self->probes[i];
+    const bool every = probe->curve >= self->run->study->along;
+    const int place = every ? k - 1 : self->point;
+    if (probe->curve < 0 || !(every || kept) || !simulation_measures(self, probe, k)) continue;
+    for (int b = 0; b < self->world.runs; b++)
+      study_result_values(self->run->result, probe->curve, b)[place] = probe->value[b];
+  }
+  self->point += kept;
 }
 
 /* Lets the probes measure, while the clock of the policy stands still. To read the clock takes as long as a
  * cheap policy needs for a round. */
 static Status simulation_measure(Simulation *self, int moment, int k) {
-  const bool sparse = simulation_round_is_sparse(k, self->run->problem->rounds);
   for (int i = 0; i < self->probe_count; i++) {
     const Probe *probe = &self->probes[i];
     ProbeMeasure *measure = probe->ops->measure[moment];
-    if (!measure || (probe->ops->sparse && !sparse)) continue;
+    if (!measure || !simulation_measures(self, probe, k)) continue;
     if (!probe->ops->quick) timer_stop(&self->timer);
     TRY(measure(probe, k));
     if (!probe->ops->quick) timer_start(&self->timer);
@@ -131,6 +160,7 @@ Status simulation_run(Simulation *self) {
     TRY(simulation_measure(self, AFTER_CHOICE, k));
     TRY(simulation_learn_from_round(self, k));
     TRY(simulation_measure(self, AFTER_ROUND, k));
+    simulation_store(self, k);
     if (!core_tick_goes_on(self->run->tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }

@@ -30,7 +30,9 @@ typedef struct {
   Status (*create)(Arena *memory, const Simulation *simulation, void **state);
   /* OPTIONAL. Checks that a study can measure it in a setting: STATUS_INPUT with a sentence if not. */
   Status (*check)(const Study *study, const Config *setting, const Problem *problem);
-  bool sparse; /* measures only in rounds 1, 2, 5, 10, 20, 50, .., and the last, because it takes long */
+  /* Measures only in rounds 1, 2, 5, 10, 20, 50, .., and the last, because it takes long; a curve in the
+   * first kept round from each of these on. */
+  bool sparse;
   bool quick; /* takes less time than to read the clock, so that its time counts as the policy's */
   bool weighs; /* needs the probabilities of the arms */
 } ProbeOps;
@@ -48,33 +50,32 @@ struct Simulation {
   double *phi, *reward, *regret; /* [d, B], [B], [B], of these arms */
   Probe *probes; /* [probe_count] */
   int probe_count;
+  int point; /* of the curves: rounds that were kept so far */
   Timer timer; /* of the policy and its world, without what measures them */
 };
 
 struct Probe {
   const ProbeOps *ops;
   const Simulation *simulation;
-  double *curve; /* [B, points], the values in the result; NULL if they are kept elsewhere */
+  int curve; /* of the study, that it measures; -1: its values are kept elsewhere */
+  double *value; /* [B], of the curve in the current round; 0 before the first */
   void *state;
 };
 
-/* Returns the place of a probe's value for run b in round k. */
-static inline double *probe_value(const Probe *probe, int b, int k) {
-  return probe->curve + (size_t)b * (size_t)probe->simulation->run->result->points + (size_t)k - 1;
-}
-
-/* Sets a probe's value in round k to the sum over rounds 1 to k, where values[B] are those of this round. */
-void probe_accumulate(const Probe *probe, int k, const double *values);
+/* Adds values[B], those of the current round, to the probe's values, which so become sums over rounds. */
+void probe_accumulate(const Probe *probe, const double *values);
 
 /* Creates the simulation of a task before its first round; `weighs`: arms are picked by their probabilities.
  * `run` must outlive it. The caller must call simulation_destroy, also after an error. */
 Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulation *out);
 void simulation_destroy(Simulation *self);
 
-/* Adds a probe, whose state is `state` unless it creates its own. */
-Status simulation_add_probe(Arena *memory, const ProbeOps *ops, double *curve, void *state, Simulation *self);
+/* Adds a probe that measures this curve of the study, or -1: none. Its state is `state` unless it creates its
+ * own. */
+Status simulation_add_probe(Arena *memory, const ProbeOps *ops, int curve, void *state, Simulation *self);
 
-/* Runs all rounds: STATUS_STOPPED if the tick says so. */
+/* Runs all rounds, and stores the curves in those that are kept, which are the points of the study's axis:
+ * STATUS_STOPPED if the tick says so. */
 Status simulation_run(Simulation *self);
 /* Returns the CPU seconds of the policy, including those of other processes on its behalf. */
 double simulation_seconds(const Simulation *self);

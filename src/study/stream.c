@@ -90,11 +90,11 @@ static Status study_stream_play_stretch(Streams *self, int first, int count, con
   TRY(columns_create(&memory, (size_t)count, &result.columns));
   TRY(simulation_create(&memory, &run, false, &simulation));
   memset(regret, 0, (size_t)count * sizeof *regret);
-  TRY(simulation_add_probe(&memory, &regret_probe, NULL, regret, &simulation));
+  TRY(simulation_add_probe(&memory, &regret_probe, -1, regret, &simulation));
   if (online) {
     learner.base = online->logs.tasks;
     ALLOCATE(&memory, learner.x, run.problem->d);
-    TRY(simulation_add_probe(&memory, &learner_probe, NULL, &learner, &simulation));
+    TRY(simulation_add_probe(&memory, &learner_probe, -1, &learner, &simulation));
   }
   TRY(simulation_run(&simulation));
   self->done += count;
@@ -295,6 +295,7 @@ const StudyOps study_stream = {.name = "stream",
                                .axis_long_name = "bandit of the stream",
                                .curves = curves,
                                .points = study_stream_points,
+                               .points_key = "stream.tasks",
                                .draws = study_stream_draws,
                                .check_setting = study_stream_check_setting,
                                .check_policy = study_stream_check_policy,

@@ -270,6 +270,7 @@ Status study_create(StudyFile *file, Study *out) {
       continue;
     out->curves[out->curve_count++] = curve;
     out->published += !curve->unpublished;
+    out->along += !curve->every;
   }
   TRY(study_check_names(file));
   TRY(study_create_runs(out));
@@ -341,10 +342,16 @@ void study_destroy(Study *study) {
 }
 
 Status study_result_create(const Study *study, const Task *task, TaskResult *out) {
-  size_t runs = (size_t)task->runs;
-  *out = (TaskResult){.runs = task->runs, .points = study->points, .status = RUN_NOT_RUN};
-  ALLOCATE(&out->memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
-  return columns_create(&out->memory, runs, &out->columns);
+  const Config *setting = study->file->settings[task->setting];
+  *out = (TaskResult){.runs = task->runs,
+                      .points = study->ops->points(setting),
+                      .rounds = (int)config_int(setting, "problem.rounds"),
+                      .along = study->along,
+                      .status = RUN_NOT_RUN};
+  const size_t every = (size_t)(study->curve_count - study->along) * (size_t)out->rounds;
+  out->size = (size_t)out->runs * ((size_t)out->along * (size_t)out->points + every);
+  ALLOCATE(&out->memory, out->curves, out->size);
+  return columns_create(&out->memory, (size_t)task->runs, &out->columns);
 }
 
 void study_result_destroy(TaskResult *result) { arena_free(&result->memory); }
@@ -365,10 +372,10 @@ void study_result_share(const Study *study, const TaskResult *finished, TaskResu
 
 /* Clears the result, except for shared curves that it has already. */
 static void study_result_clear(const Study *study, TaskResult *result) {
-  const size_t size = (size_t)result->runs * (size_t)result->points;
   for (int c = 0; c < study->curve_count; c++) {
     if (result->has_shared && study->curves[c]->shared) continue;
-    for (size_t i = 0; i < size; i++) study_result_values(result, c, 0)[i] = NAN;
+    double *end = study_result_values(result, c + 1, 0);
+    for (double *value = study_result_values(result, c, 0); value < end; value++) *value = NAN;
   }
   columns_clear((size_t)result->runs, &result->columns);
   result->message[0] = '\0';

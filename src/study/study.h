@@ -27,8 +27,9 @@ typedef enum { RUN_NOT_RUN = 0, RUN_OK = 1, RUN_FAILED = 2 } RunStatus;
 /* The result of a task. All arrays are owned and have room for `runs` and `points`. */
 typedef struct {
   Arena memory;
-  int runs, points;
-  double *curves; /* [curve_count, runs, points] */
+  int runs, points, rounds, along; /* of the task, points and rounds of its setting, study->along */
+  size_t size; /* numbers in all curves */
+  double *curves; /* [along, runs, points], then [curve_count - along, runs, rounds] */
   Columns columns; /* numbers of each run that are not curves */
   int recorded; /* columns, the first of the list, that were read from a record */
   bool has_shared; /* the shared curves are there before the task is run (study_result_share) */
@@ -36,9 +37,12 @@ typedef struct {
   char message[512]; /* why it failed; empty otherwise */
 } TaskResult;
 
-/* Returns the values[points] of a curve in one run. */
+/* Returns the values of a curve in one run: [points], or [rounds] of a curve that has every round. */
 static inline double *study_result_values(const TaskResult *result, int curve, int run) {
-  return result->curves + ((size_t)curve * (size_t)result->runs + (size_t)run) * (size_t)result->points;
+  const size_t runs = (size_t)result->runs, points = (size_t)result->points;
+  if (curve < result->along) return result->curves + ((size_t)curve * runs + (size_t)run) * points;
+  const size_t further = (size_t)(curve - result->along) * runs + (size_t)run;
+  return result->curves + (size_t)result->along * runs * points + further * (size_t)result->rounds;
 }
 
 /* A measured curve: one value for each run and point of the axis. */
@@ -50,6 +54,8 @@ typedef struct {
   bool each; /* stored for each run alone, without statistics over runs */
   bool tails; /* quantiles over runs are stored as well as the mean */
   bool unpublished; /* not in the results, but used for what is made from finished tasks; last in the list */
+  bool every; /* unpublished, with a value for each of problem.rounds instead of each point; after the others
+               */
 } StudyCurve;
 
 /* A task that is run: its parts, and what they are run with. */
@@ -96,6 +102,7 @@ typedef struct {
   const ProblemOps *problem; /* OPTIONAL. Its own problem, instead of that of problem.family. */
   const StudyCurve *curves; /* ends with a NULL name; tables show the first one that the study has */
   int (*points)(const Config *setting);
+  const char *points_key; /* on which their number depends most */
   /* OPTIONAL, where study_axis_value is not point + 1. */
   double (*axis_value)(const Config *setting, const Problem *problem, int point);
   /* OPTIONAL. Whether a setting or policy makes sense in this study: STATUS_INPUT with a sentence if not. */
@@ -132,7 +139,8 @@ struct Study {
   bool target_paired;
   double *run_size; /* [settings, policies], of study_task_size; 0 in settings spread over ranks */
   const StudyCurve **curves; /* [curve_count], the ones that the study measures */
-  int curve_count, published; /* all of them; those in the results, which come first */
+  /* All of them; those in the results, which come first; those with a value for each point, not round. */
+  int curve_count, published, along;
   int points; /* the largest number of points of any setting */
   double **values; /* [settings][points of the setting]: where its points are on the axis */
   /* The axis of the results: the points of all settings, which need not be at the same values. */

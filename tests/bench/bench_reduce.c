@@ -4,10 +4,10 @@
  *
  * Writes TASKS finished tasks of made-up numbers into FOLDER.
  *
- * mpiexec -n N bench_reduce reduce FOLDER PLAIN_FROM
+ * mpiexec -n N bench_reduce reduce FOLDER
  *
- * Reduces the study in FOLDER, treating its curves as large if they have PLAIN_FROM bytes or more, and prints
- * the CPU seconds of every rank, excluding those in MPI, where a rank that waits for another polls. */
+ * Reduces the study in FOLDER, and prints the CPU seconds of every rank, excluding those in MPI, where a rank
+ * that waits for another polls. */
 #include "core/clock.h"
 #include "core/rng.h"
 #include "parallel/results/reduce.h"
@@ -52,9 +52,10 @@ static void make_study(int count, int runs, int rounds, Study *study) {
   enum { POLICIES = 8, BLOCKS = 8 };
   static char text[1 << 18];
   int length;
-  length = snprintf(text, sizeof text,
-                    "{name: scale, runs: %d, block: %d, problem: {rounds: %d, arms: 2}, policies: [",
-                    runs * BLOCKS, runs, rounds);
+  length = snprintf(
+      text, sizeof text,
+      "{name: scale, runs: %d, block: %d, problem: {rounds: %d, arms: 2}, rounds_kept: all, policies: [",
+      runs * BLOCKS, runs, rounds);
   for (int p = 0; p < POLICIES; p++)
     length += snprintf(text + length, sizeof text - (size_t)length, "{name: ts, label: p%d},", p);
   length += snprintf(text + length, sizeof text - (size_t)length, "], sweep: {problem.snr: [");
@@ -130,7 +131,7 @@ static double system_seconds(void) {
   return (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
 }
 
-static void reduce(const char *folder, double plain_from) {
+static void reduce(const char *folder) {
   parallel_begin();
   char *text;
   Study study;
@@ -141,7 +142,7 @@ static void reduce(const char *folder, double plain_from) {
   parallel_barrier();
   in_mpi = 0;
   const double start = clock_wall(), cpu = clock_cpu(), kernel = system_seconds();
-  ok(reduce_study(&study, folder, &(ReduceOptions){.overwrite = true, .plain_from = plain_from}, &counts));
+  ok(reduce_study(&study, folder, true, &counts));
   const double used = clock_cpu() - cpu, waited = in_mpi;
   printf("rank %d of %d: %.2f s, %.2f s of CPU without MPI (%.2f s in the system), %.2f s in MPI\n",
          parallel_rank(), parallel_size(), clock_wall() - start, used - waited, system_seconds() - kernel,
@@ -156,9 +157,9 @@ static void reduce(const char *folder, double plain_from) {
 int main(int argc, char **argv) {
   if (argc == 6 && strcmp(argv[1], "write") == 0)
     write_tasks(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
-  else if (argc == 4 && strcmp(argv[1], "reduce") == 0)
-    reduce(argv[2], atof(argv[3]));
+  else if (argc == 3 && strcmp(argv[1], "reduce") == 0)
+    reduce(argv[2]);
   else
-    fprintf(stderr, "usage: bench_reduce write FOLDER TASKS RUNS ROUNDS | reduce FOLDER PLAIN_FROM\n");
+    fprintf(stderr, "usage: bench_reduce write FOLDER TASKS RUNS ROUNDS | reduce FOLDER\n");
   return 0;
 }

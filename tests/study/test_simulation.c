@@ -88,11 +88,11 @@ static void simulate(const char *keys, Seen *all, Seen *few) {
   CHECK_OK(simulation_create(&memory, &run, false, &simulation));
   CHECK_OK(feedback_create(&memory, run.setting, run.problem, 0, RUNS, &feedback));
   simulation.feedback = &feedback;
-  CHECK_OK(simulation_add_probe(&memory, &slow, NULL, all, &simulation));
-  CHECK_OK(simulation_add_probe(&memory, &everything, NULL, all, &simulation));
-  CHECK_OK(simulation_add_probe(&memory, &sparse, NULL, few, &simulation));
+  CHECK_OK(simulation_add_probe(&memory, &slow, -1, all, &simulation));
+  CHECK_OK(simulation_add_probe(&memory, &everything, -1, all, &simulation));
+  CHECK_OK(simulation_add_probe(&memory, &sparse, -1, few, &simulation));
   CU_ASSERT_EQUAL(simulation.probe_count, 3);
-  CHECK_OK(simulation_add_probe(&memory, &unknown, NULL, NULL, &simulation));
+  CHECK_OK(simulation_add_probe(&memory, &unknown, -1, NULL, &simulation));
   CU_ASSERT_EQUAL(simulation.probe_count, 3); /* nothing is known, so nothing is measured */
   CHECK_OK(simulation_run(&simulation));
 }

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADER = 184 }; /* bytes of a record's header, which begins with "thompson" (journals.py) */
+enum { HEADER = 192 }; /* bytes of a record's header, which begins with "thompso" (journals.py) */
 
 size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
   static int records;
   const char *const gate = getenv("THOMPSON_GATE");
-  if (gate && size == HEADER && memcmp(data, "thompson", 8) == 0 &&
+  if (gate && size == HEADER && memcmp(data, "thompso2", 8) == 0 &&
       records++ >= atoi(getenv("THOMPSON_GATE_RECORDS")))
     while (access(gate, F_OK) == 0) usleep(1000);
   size_t (*next)(const void *, size_t, size_t, FILE *);

@@ -6,8 +6,8 @@ import hashlib
 import os
 import struct
 
-HEADER = struct.Struct("<8s64sqqqd64s16s")
-MARK = b"thompson"
+HEADER = struct.Struct("<8s64sqqqqd64s16s")
+MARK = b"thompso2"
 NAME = r"[0-9a-f]{16}\.journal"
 
 Record = collections.namedtuple("Record", "path at task status header payload")
@@ -35,7 +35,7 @@ def read(path):
             continue
         if fields[3] == 0:  # void
             pass
-        elif hashlib.sha256(payload).hexdigest() == fields[6].decode():
+        elif hashlib.sha256(payload).hexdigest() == fields[7].decode():
             found.append(Record(path, at, fields[2], fields[3], header, payload))
         else:
             bad += HEADER.size + len(payload)
@@ -65,7 +65,7 @@ def rewrite(out, change):
         kept = []
         for each in read(path)[0]:
             payload, fields = change(each.payload), list(HEADER.unpack(each.header))
-            fields[4], fields[6] = len(payload), hashlib.sha256(payload).hexdigest().encode()
+            fields[4], fields[7] = len(payload), hashlib.sha256(payload).hexdigest().encode()
             head = HEADER.pack(*fields)[:-16]
             kept.append(each._replace(header=head + hashlib.sha256(head).hexdigest()[:16].encode(), payload=payload))
         write(path, kept)
@@ -73,7 +73,7 @@ def rewrite(out, change):
 
 def record(task, finished, payload=b""):
     """A complete record of a task that succeeded at this time."""
-    fields = struct.pack("<8s64sqqqd64s", MARK, b"0" * 64, task, 1, len(payload), finished, hashlib.sha256(payload).hexdigest().encode())
+    fields = struct.pack("<8s64sqqqqd64s", MARK, b"0" * 64, task, 1, len(payload), 0, finished, hashlib.sha256(payload).hexdigest().encode())
     return Record(None, 0, task, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
 
 

@@ -100,8 +100,6 @@ static Status reducer_write_prior_samples(const Study *study, const char *direct
 
 /* ---- results.nc */
 
-static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte takes a core 16 s */
-
 /* Counts the blocks of each setting: those that were requested or, if there are more and the setting is still
  * open, all up to the last one present. */
 static Status reducer_count_blocks(Reducer *reducer) {
@@ -128,7 +126,7 @@ static Status reducer_end_file(Reducer *reducer, Status status) {
   if (status == STATUS_OK)
     status = store_write(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
                          "wall-clock seconds of the job that wrote this file", "s", &seconds);
-  if (status == STATUS_OK && reducer->lost > 0 && !reducer->options->overwrite)
+  if (status == STATUS_OK && reducer->lost > 0 && !reducer->overwrite)
     status = status_set(STATUS_RESUME,
                         "%s has %lld finished runs that the journals lack, so it is left as it is; `thompson "
                         "reduce --overwrite` replaces it",
@@ -151,13 +149,12 @@ static void reducer_free(Reducer *reducer) {
   arena_free(&reducer->memory);
 }
 
-Status reduce_study(const Study *study, const char *directory, const ReduceOptions *options,
-                    ReduceCounts *counts) {
+Status reduce_study(const Study *study, const char *directory, bool overwrite, ReduceCounts *counts) {
   SCOPED(Reducer, reducer, reducer_free);
   char path[4096];
   const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
-  reducer = (Reducer){.study = study, .directory = directory, .path = path, .options = options};
+  reducer = (Reducer){.study = study, .directory = directory, .path = path, .overwrite = overwrite};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(parallel_agree(first ? reducer_check_folder(&reducer) : STATUS_OK));
@@ -167,10 +164,6 @@ Status reduce_study(const Study *study, const char *directory, const ReduceOptio
   TRY(parallel_agree(status));
   parallel_broadcast(reducer.blocks, settings * sizeof *reducer.blocks);
   parallel_broadcast(&reducer.runs, sizeof reducer.runs);
-  const double from = reducer.options->plain_from > 0 ? reducer.options->plain_from : PLAIN_FROM;
-  reducer.plain =
-      study->published > 0 &&
-      8.0 * (double)settings * study->file->policy_count * (double)reducer.runs * study->places >= from;
   status = parallel_agree(first ? reduce_layout_define(&reducer) : STATUS_OK);
   if (status == STATUS_OK) status = reduce_values_put(&reducer);
   if (first) status = reducer_end_file(&reducer, status);

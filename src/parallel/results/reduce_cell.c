@@ -9,27 +9,25 @@
 
 Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   *out = (Cell){.runs = runs};
-  ALLOCATE(memory, out->curves, (size_t)study->curve_count * (size_t)runs * (size_t)study->places);
+  ALLOCATE(memory, out->curves, (size_t)study->along * (size_t)runs * (size_t)study->places);
   ALLOCATE(memory, out->status, runs);
   return columns_create(memory, (size_t)runs, &out->columns);
 }
 
 static void reduce_cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
                                          Cell *cell) {
-  const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
-               block = (size_t)task->runs;
-  const int points = study->ops->points(study->file->settings[task->setting]);
-  for (int i = 0, count; i < points; i += count) { /* adjacent points that stay adjacent */
+  const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run;
+  for (int i = 0, count; i < result->points; i += count) { /* adjacent points that stay adjacent */
     const int k = study_place(study, task->setting, i);
-    for (count = 1; i + count < points && study_place(study, task->setting, i + count) == k + count;) count++;
-    for (size_t c = 0; c < (size_t)study->curve_count; c++)
-      for (size_t b = 0; b < block; b++)
-        memcpy(cell->curves + (c * runs + first + b) * places + (size_t)k,
-               result->curves + (c * block + b) * (size_t)result->points + (size_t)i,
-               (size_t)count * sizeof *cell->curves);
+    count = 1;
+    while (i + count < result->points && study_place(study, task->setting, i + count) == k + count) count++;
+    for (int c = 0; c < study->along; c++)
+      for (int b = 0; b < task->runs; b++)
+        memcpy(cell->curves + ((size_t)c * runs + first + (size_t)b) * places + (size_t)k,
+               study_result_values(result, c, b) + i, (size_t)count * sizeof *cell->curves);
   }
-  columns_copy(&result->columns, block, first, &cell->columns);
-  memset(cell->status + first, result->status, block);
+  columns_copy(&result->columns, (size_t)task->runs, first, &cell->columns);
+  memset(cell->status + first, result->status, (size_t)task->runs);
 }
 
 /* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
@@ -62,7 +60,7 @@ static Status reduce_cell_sum_fit_seconds(const Study *study, const char *direct
 Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
                         ReduceCounts *counts) {
   const Study *study = finished->study;
-  const size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
+  const size_t runs = (size_t)cell->runs, size = (size_t)study->along * runs * (size_t)study->places;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   memset(cell->status, RUN_NOT_RUN, runs);
   columns_clear(runs, &cell->columns);
@@ -91,7 +89,7 @@ Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks,
 
 void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
-  for (int c = 0; c < study->curve_count; c++) {
+  for (int c = 0; c < study->along; c++) {
     if (!study->curves[c]->of_world) continue;
     for (size_t at = (size_t)c * size; at < (size_t)(c + 1) * size; at += points)
       if (isnan(first->curves[at]))

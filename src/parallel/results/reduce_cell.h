@@ -7,8 +7,7 @@
 
 typedef struct {
   int64_t runs;
-  double
-      *curves; /* [curve_count, runs, places], NaN where the run is missing or the setting lacks the point */
+  double *curves; /* [along, runs, places], NaN where the run is missing or the setting lacks the point */
   Columns columns;
   signed char *status; /* [runs], RunStatus */
   /* CPU seconds of the fits that the policy used, over all replicates; NaN if it uses none. */

@@ -12,7 +12,7 @@ typedef struct {
   Arena memory;
   const Study *study;
   const char *directory, *path; /* of the study, of results.nc */
-  const ReduceOptions *options;
+  bool overwrite; /* results may be replaced by fewer ones */
   Former former; /* the results that are replaced, on rank 0 */
   int64_t lost; /* runs that these have but the tasks lack */
   ReduceCounts counts;
@@ -21,14 +21,9 @@ typedef struct {
   int *blocks; /* [setting_count], number of blocks of each setting that count */
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
-  bool plain; /* curves are large: stored uncompressed, by the ranks that read them */
   /* While values are moved: */
-  const char **names; /* [published], of the curves, and so of the variables with their values */
-  uint64_t *offsets; /* [published], byte offsets of plain curves in the file */
-  int plain_file; /* descriptor of the file on this rank */
   Cell cells[2]; /* of the first policy of a setting, and of another one */
-  size_t summary_size;
-  double *summary; /* [summary_size], see reduce_cell_summarise */
+  double *summary; /* [published, SUMMARY_ROWS, places], see reduce_cell_summarise */
 } Reducer;
 
 /* Begins results.nc: defines every dimension and variable, and writes what is known before the first cell,

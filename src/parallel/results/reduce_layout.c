@@ -73,9 +73,7 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
   for (int part = 0; part < PARTS; part++) {
     char name[PART_NAME], words[256];
     const bool values = part == PART_VALUES;
-    const StoreType type = values && reducer->plain ? STORE_PLAIN
-                           : part == PART_COUNT     ? STORE_INT
-                                                    : STORE_DOUBLE;
+    const StoreType type = part == PART_COUNT ? STORE_INT : STORE_DOUBLE;
     int dimension[4] = {reducer->setting}, count = 1;
     if (!reduce_layout_has_part(curve, part)) continue;
     if (!curve->of_world) dimension[count++] = reducer->policy;

@@ -22,7 +22,7 @@ static Status adaptive_read_block(Adaptive *adaptive, signed char *state, int se
   SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
   double *values, *base;
-  const int runs = study->blocks[block].runs, last = study->ops->points(study->file->settings[setting]) - 1;
+  const int runs = study->blocks[block].runs;
   ALLOCATE(&scratch, values, 2 * runs);
   base = values + runs;
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -38,7 +38,8 @@ static Status adaptive_read_block(Adaptive *adaptive, signed char *state, int se
         state[task.index] = RUN_NOT_RUN;
       } else {
         TRY(status);
-        for (int b = 0; b < runs; b++) into[b] = study_result_values(&result, study->target_curve, b)[last];
+        for (int b = 0; b < runs; b++)
+          into[b] = study_result_values(&result, study->target_curve, b)[result.points - 1];
       }
     }
     moments[p] = (Moments){0};

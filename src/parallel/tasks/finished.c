@@ -196,7 +196,7 @@ static Status finished_load_record(Finished *finished, const FinishedPlace *plac
     TRY(journal_open(path, false, &finished->file[slot]));
     finished->open[slot] = place->journal;
   }
-  return journal_load(finished->file[slot], path, finished->study, task, place->at, result);
+  return journal_load(finished->file[slot], path, task, place->at, result);
 }
 
 Status finished_load(Finished *finished, const Task *task, TaskResult *result) {

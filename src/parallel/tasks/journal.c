@@ -11,16 +11,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', 'n'};
+static const char MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', '2'},
+                  OLD_MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', 'n'};
 enum { CHECK_SIZE = 16, WHOLE_DIGEST = DIGEST_SIZE - 1 };
 
 typedef struct {
   char mark[sizeof MARK], study[WHOLE_DIGEST];
   int64_t task, status, length; /* length of the payload; status RUN_NOT_RUN: a void record */
+  int64_t constant; /* bit c: column c is stored once */
   double finished;
   char digest[WHOLE_DIGEST]; /* of the payload */
   char check[CHECK_SIZE]; /* first digits of the SHA-256 of everything before it */
 } Header;
+
+_Static_assert(sizeof(Header) + JOURNAL_FIRST_COLUMNS * COLUMN_BYTES == JOURNAL_RECORD, "a record's size");
 
 /* Adds the checksum to a header. */
 static Status journal_seal_header(Header *header) {
@@ -36,21 +40,44 @@ static bool journal_header_is_whole(const Header *header) {
          memcmp(header->check, again.check, CHECK_SIZE) == 0 && header->length >= 0;
 }
 
-static JournalPart journal_column(const TaskResult *result, int c) {
-  return (JournalPart){columns_values(&result->columns, c), (size_t)result->runs * COLUMN_BYTES};
+static bool journal_is_constant(int64_t constant, int c) { return constant >> c & 1; }
+
+/* Returns the columns that are the same in all runs. */
+static int64_t journal_find_constant(const TaskResult *result) {
+  int64_t constant = 0;
+  for (int c = 0; c < COLUMN_KINDS; c++) {
+    const char *values = columns_values(&result->columns, c);
+    int b = 1;
+    while (b < result->runs && memcmp(values, values + b * COLUMN_BYTES, COLUMN_BYTES) == 0) b++;
+    if (b == result->runs) constant |= 1LL << c;
+  }
+  return constant;
 }
 
-int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
+/* Gives all runs the numbers of the constant columns, which the first run has. */
+static void journal_spread_constant(int64_t constant, TaskResult *result) {
+  for (int c = 0; c < COLUMN_KINDS; c++) {
+    char *values = columns_values(&result->columns, c);
+    for (int b = 1; b < result->runs && journal_is_constant(constant, c); b++)
+      memcpy(values + b * COLUMN_BYTES, values, COLUMN_BYTES);
+  }
+}
+
+static JournalPart journal_column(const TaskResult *result, int64_t constant, int c) {
+  const size_t numbers = journal_is_constant(constant, c) ? 1 : (size_t)result->runs;
+  return (JournalPart){columns_values(&result->columns, c), numbers * COLUMN_BYTES};
+}
+
+int64_t journal_list_payload(RunStatus status, int64_t constant, const TaskResult *result,
                              JournalPart parts[JOURNAL_PARTS]) {
-  const size_t runs = (size_t)result->runs, points = (size_t)result->points;
   int64_t length = 0;
   int count = 0;
-  for (int c = 0; c < JOURNAL_FIRST_COLUMNS; c++) parts[count++] = journal_column(result, c);
-  parts[count++] =
-      (JournalPart){result->curves, (size_t)study->curve_count * runs * points * sizeof *result->curves};
+  for (int c = 0; c < JOURNAL_FIRST_COLUMNS; c++) parts[count++] = journal_column(result, constant, c);
+  parts[count++] = (JournalPart){result->curves, result->size * sizeof *result->curves};
   parts[count++] =
       (JournalPart){(char *)(uintptr_t)result->message, status == RUN_FAILED ? sizeof result->message : 0};
-  for (int c = JOURNAL_FIRST_COLUMNS; c < COLUMN_KINDS; c++) parts[count++] = journal_column(result, c);
+  for (int c = JOURNAL_FIRST_COLUMNS; c < COLUMN_KINDS; c++)
+    parts[count++] = journal_column(result, constant, c);
   for (int i = 0; i < JOURNAL_PARTS; i++) length += (int64_t)parts[i].size;
   return length;
 }
@@ -106,10 +133,13 @@ static Status journal_make_file(Journal *journal) {
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
-  Header header = {.task = task->index, .status = result->status, .finished = clock_date()};
+  Header header = {.task = task->index,
+                   .status = result->status,
+                   .constant = journal_find_constant(result),
+                   .finished = clock_date()};
   memcpy(header.mark, MARK, sizeof MARK);
   memcpy(header.study, journal->study->file->sha256, sizeof header.study);
-  header.length = journal_list_payload(journal->study, result->status, result, parts);
+  header.length = journal_list_payload(result->status, header.constant, result, parts);
   TRY(journal_digest_payload(JOURNAL_PARTS, parts, digest));
   memcpy(header.digest, digest, sizeof header.digest);
   TRY(journal_seal_header(&header));
@@ -199,6 +229,12 @@ static Status journal_scan_file(int file, const char *path, const Study *study, 
     TRY(journal_read_bytes(file, path, scan->end, &header, sizeof header));
     if (!journal_header_is_whole(&header)) {
       int64_t next;
+      if (memcmp(header.mark, OLD_MARK, sizeof OLD_MARK) == 0)
+        return status_set(
+            STATUS_RESUME,
+            "%s was written by an earlier version of this program; use another folder, or finish "
+            "with that version",
+            path);
       TRY(journal_find_header(file, path, scan->end + 1, size, &next));
       if (next == size) break;
       if (scan->repair) TRY(journal_void_bytes(file, path, study, scan->end, next));
@@ -235,13 +271,12 @@ Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
   return status;
 }
 
-Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,
-                    TaskResult *result) {
+Status journal_load(int file, const char *path, const Task *task, int64_t at, TaskResult *result) {
   Header header;
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
   TRY(journal_read_bytes(file, path, at, &header, sizeof header));
-  int64_t length = journal_list_payload(study, (RunStatus)header.status, result, parts);
+  int64_t length = journal_list_payload((RunStatus)header.status, header.constant, result, parts);
   int count = JOURNAL_PARTS; /* of these the record has; earlier versions knew fewer columns */
   while (length > header.length && count > JOURNAL_FEWEST_PARTS) length -= (int64_t)parts[--count].size;
   columns_clear((size_t)result->runs, &result->columns);
@@ -254,6 +289,7 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
     whole = memcmp(digest, header.digest, sizeof header.digest) == 0;
   }
   if (!whole) return status_set(STATUS_INPUT, "%s is damaged: task %d cannot be read", path, task->index);
+  journal_spread_constant(header.constant, result);
   result->recorded = count - (JOURNAL_PARTS - COLUMN_KINDS);
   result->status = (RunStatus)header.status;
   if (result->status == RUN_OK) result->message[0] = '\0';

@@ -1,14 +1,14 @@
 /* Journals: the tasks that the ranks of a study's jobs have finished. Each rank of each job appends to its
  * own journal, DIR/tasks/HEX.journal (16 random digits), one record after another:
  *
- *   header    mark, SHA-256 of the study, task, outcome, time, length of the payload, SHA-256 of the payload,
- *             checksum of the header
- *   payload   the first columns of the list (study/columns.h), [runs] each; curves[curve_count, runs,
- * points]; the message of a failure; and the other columns, of which records of earlier versions lack some
+ *   header    mark, SHA-256 of the study, task, outcome, time, the columns that are the same in all runs,
+ * length of the payload, SHA-256 of the payload, checksum of the header payload   the first columns of the
+ * list (study/columns.h), [runs] each; the curves of the task (study/study.h), at kept points; the message of
+ * a failure; and the other columns, of which records of earlier versions lack some
  *
- * in the byte order of the machine. A record counts if its header and its payload match their checksums. So a
- * reader finds its way by headers alone, a torn or damaged record loses only its own task, and no two
- * processes ever write to the same file. */
+ * in the byte order of the machine. A column that is the same in all runs is stored once. A record counts if
+ * its header and its payload match their checksums. So a reader finds its way by headers alone, a torn or
+ * damaged record loses only its own task, and no two processes ever write to the same file. */
 #pragma once
 
 #include "study/study.h"
@@ -20,13 +20,15 @@ typedef struct {
 } JournalPart;
 
 enum {
+  JOURNAL_RECORD = 208, /* bytes of a header and the columns that are the same in all runs of a block */
   JOURNAL_FIRST_COLUMNS = 2, /* columns before the curves */
   JOURNAL_FEWEST_PARTS = JOURNAL_FIRST_COLUMNS + 2, /* those that all records have */
   JOURNAL_PARTS = COLUMN_KINDS + 2
 };
 
-/* Lists the parts of a payload; returns their total length. Only that of a failed task has a message. */
-int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
+/* Lists the parts of a payload; returns their total length. Only that of a failed task has a message, and
+ * columns in the set `constant` have a single number. */
+int64_t journal_list_payload(RunStatus status, int64_t constant, const TaskResult *result,
                              JournalPart parts[JOURNAL_PARTS]);
 
 /* Writing. */
@@ -70,5 +72,4 @@ Status journal_scan(const char *path, const Study *study, JournalScan *scan);
 Status journal_open(const char *path, bool repair, int *file);
 /* Reads the record at byte `at` of an open journal, which must be that of `task`, into `result`, which is
  * allocated. STATUS_INPUT when it is damaged. */
-Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,
-                    TaskResult *result);
+Status journal_load(int file, const char *path, const Task *task, int64_t at, TaskResult *result);

@@ -34,7 +34,7 @@ static Status race_run_block(RaceState *state, int policy, int first, int runs, 
   simulation.result = &result;
   TRY(race->study->ops->run(&simulation));
   for (int b = 0; b < runs; b++) {
-    race_regret_of_policy(state, policy)[first + b] = result.curves[(b + 1) * result.points - 1];
+    race_regret_of_policy(state, policy)[first + b] = study_result_values(&result, 0, b)[result.points - 1];
     *seconds += result.columns.seconds[b];
   }
   return STATUS_OK;

@@ -113,10 +113,10 @@ typedef struct {
 } Report;
 
 /* Copies the parts of a result, with its message, to the bytes after the report, or back. */
-static void isolated_task_copy_parts(const Study *study, bool to_report, Report *report, TaskResult *result) {
+static void isolated_task_copy_parts(bool to_report, Report *report, TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
   char *at = (char *)(report + 1);
-  journal_list_payload(study, RUN_FAILED, result, parts);
+  journal_list_payload(RUN_FAILED, 0, result, parts);
   for (int i = 0; i < JOURNAL_PARTS; at += parts[i++].size)
     memcpy(to_report ? at : parts[i].bytes, to_report ? parts[i].bytes : at, parts[i].size);
 }
@@ -161,7 +161,7 @@ static Status isolated_task_fork(Runner *runner, const Task *task, Report *repor
     report->status = study_run_task(runner->study, task, runner->directory,
                                     (Tick){isolated_task_put_fraction, report}, result);
     snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
-    isolated_task_copy_parts(runner->study, true, report, result);
+    isolated_task_copy_parts(true, report, result);
     report->run_status = result->status;
     _exit(EXIT_SUCCESS);
   }
@@ -187,7 +187,7 @@ static Status isolated_task_fork(Runner *runner, const Task *task, Report *repor
     snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
   if (message[0]) return study_result_fail(runner->study, message, result);
   if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
-  isolated_task_copy_parts(runner->study, false, report, result);
+  isolated_task_copy_parts(false, report, result);
   result->status = report->run_status;
   return STATUS_OK;
 }
@@ -199,7 +199,7 @@ static Status isolated_task_fork(Runner *runner, const Task *task, Report *repor
  * tasks_tick returned false. */
 static Status isolated_task_run(Runner *runner, const Task *task, TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
-  size_t size = sizeof(Report) + (size_t)journal_list_payload(runner->study, RUN_FAILED, result, parts);
+  size_t size = sizeof(Report) + (size_t)journal_list_payload(RUN_FAILED, 0, result, parts);
   Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (report == MAP_FAILED)
     return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));

@@ -3,21 +3,24 @@
 
 static Status probe_event_arm_keep(const Probe *probe, int k) {
   const Simulation *simulation = probe->simulation;
-  for (int b = 0; b < simulation->world.runs; b++) *probe_value(probe, b, k) = simulation->arm[b];
+  (void)k;
+  for (int b = 0; b < simulation->world.runs; b++) probe->value[b] = simulation->arm[b];
   return STATUS_OK;
 }
 
 static Status probe_event_reward_keep(const Probe *probe, int k) {
   const Simulation *simulation = probe->simulation;
-  for (int b = 0; b < simulation->world.runs; b++) *probe_value(probe, b, k) = simulation->reward[b];
+  (void)k;
+  for (int b = 0; b < simulation->world.runs; b++) probe->value[b] = simulation->reward[b];
   return STATUS_OK;
 }
 
 static Status probe_event_propensity_keep(const Probe *probe, int k) {
   const Simulation *simulation = probe->simulation;
+  (void)k;
   const int arms = simulation->world.problem->arms;
   for (int b = 0; b < simulation->world.runs; b++)
-    *probe_value(probe, b, k) = simulation->probability[b * arms + simulation->arm[b]];
+    probe->value[b] = simulation->probability[b * arms + simulation->arm[b]];
   return STATUS_OK;
 }
 

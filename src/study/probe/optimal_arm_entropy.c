@@ -38,6 +38,7 @@ static Status probe_entropy_create(Arena *memory, const Simulation *simulation, 
 /* Counts the best arms of M draws given the observations before round k. */
 static Status probe_entropy_measure(const Probe *probe, int k) {
   OptimalArm *self = probe->state;
+  (void)k;
   const World *world = &probe->simulation->world;
   const SamplerSetup *setup = &self->sampler.setup;
   const int runs = setup->runs, draws = setup->draws, arms = world->problem->arms;
@@ -57,7 +58,7 @@ static Status probe_entropy_measure(const Probe *probe, int k) {
       const double share = (double)self->count[a * runs + b] / draws;
       if (share > 0) entropy -= share * log(share);
     }
-    *probe_value(probe, b, k) = entropy;
+    probe->value[b] = entropy;
   }
   return STATUS_OK;
 }

@@ -17,8 +17,9 @@ static Status probe_p_value_create(Arena *memory, const Simulation *simulation, 
 
 static Status probe_p_value_measure(const Probe *probe, int k) {
   const World *world = &probe->simulation->world;
+  (void)k;
   for (int b = 0; b < world->runs; b++)
-    *probe_value(probe, b, k) =
+    probe->value[b] =
         alarm_p_value(probe->state, &probe->simulation->history, b, world->first_run + (uint32_t)b);
   return STATUS_OK;
 }

@@ -3,7 +3,8 @@
 #include "study/probes.h"
 
 static Status probe_regret_measure(const Probe *probe, int k) {
-  probe_accumulate(probe, k, probe->simulation->regret);
+  (void)k;
+  probe_accumulate(probe, probe->simulation->regret);
   return STATUS_OK;
 }
 

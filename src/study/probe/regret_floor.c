@@ -239,8 +239,9 @@ static Status probe_floor_create(Arena *memory, const Simulation *simulation, vo
 
 static Status probe_floor_measure(const Probe *probe, int k) {
   FloorProbe *self = probe->state;
+  (void)k;
   regret_floor_play(&self->floor, &probe->simulation->world, self->regret);
-  probe_accumulate(probe, k, self->regret);
+  probe_accumulate(probe, self->regret);
   return STATUS_OK;
 }
 
