@@ -191,14 +191,21 @@ static bool twisted_is_fine(const Schedule *schedule) {
   return fine && schedule->stages > 1;
 }
 
-/* Returns whether one cloud yields so many draws. */
-static bool twisted_has_cloud(const SamplerSetup *setup, int draws) {
+/* Returns whether one cloud yields so many draws if they are wanted for themselves, which the library says
+ * with each call. */
+static bool twisted_can_have_cloud(const SamplerSetup *setup, int draws) {
   const Config *options = setup->options;
   if (!config_has(options, "cloud") || config_is(options, "cloud", "false"))
     return false; /* joint has none */
   if (config_is(options, "cloud", "true")) return true;
-  return setup->for_themselves && draws >= CLOUD_FROM && twisted_is_fine(&setup->prior->chain->schedule) &&
+  return draws >= CLOUD_FROM && twisted_is_fine(&setup->prior->chain->schedule) &&
          history_subspace_exists(setup->likelihood) && !config_is(options, "covariance", "loss");
+}
+
+/* Returns whether one cloud yields so many draws. */
+static bool twisted_has_cloud(const SamplerSetup *setup, int draws) {
+  return twisted_can_have_cloud(setup, draws) &&
+         (setup->for_themselves || config_is(setup->options, "cloud", "true"));
 }
 
 /* Returns whether all draws come from clouds; a few at a time, as in settings spread over ranks, do not. */
@@ -229,11 +236,11 @@ static int64_t twisted_particles(const Config *options) {
   return config_has(options, "particles") ? config_int(options, "particles") : 1;
 }
 
-/* Reads the options of clouds if any number of draws is from one, and finds what they need of the prior. */
+/* Reads the options of clouds if so many draws can be from one, and finds what they need of the prior. */
 static Status twisted_create_clouds(Sampler *sampler, const SamplerSetup *setup) {
   Twisted *self = sampler->state;
   const Config *options = setup->options;
-  if (!twisted_has_cloud(setup, CLOUD_FROM)) return STATUS_OK;
+  if (!twisted_can_have_cloud(setup, setup->draws)) return STATUS_OK;
   if (!config_is(options, "cloud_particles", "auto"))
     self->cloud_particles = (int)config_int(options, "cloud_particles");
   self->only_clouds = twisted_has_cloud(setup, setup->draws);
