@@ -223,9 +223,8 @@ static Status bench_measure_rounds(Case *c, Throughput *out) {
   bench_meter_finish(c->meter);
   const double d = c->run->problem->d, K = c->run->problem->arms, runs = clocked.rounds * c->task.runs;
   const double scores = 2 * d * K;
-  const bool conjugate =
-      likelihood_is_conjugate(&c->run->problem->likelihood); /* evidence of a fixed size, read and written */
-  const double evidence = conjugate ? 2 * sizeof(double) * (d * d + d) : 0;
+  const int entries = likelihood_evidence(&c->run->problem->likelihood, c->run->problem->d);
+  const double evidence = 2.0 * sizeof(double) * entries; /* read and written */
   const Meter *meter = c->meter;
   out->rounds_reached = (int)clocked.reached;
   out->round_seconds = meter->seconds / runs;

@@ -118,8 +118,7 @@ static Status policy_check_posterior(const PolicyMethod *method, const Config *o
   if (!per_arm) return STATUS_OK;
   if (policy_has_network(method, options))
     return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");
-  if (config_has(options, "memory") && mixture_posterior_options(options).forgets &&
-      !likelihood_is_conjugate(&problem->likelihood))
+  if (mixture_posterior_forgets(options, &problem->likelihood))
     return status_set(STATUS_INPUT, "memory: a posterior for each arm (posterior: per_arm) keeps all of its "
                                     "clicks or counts; use memory: full");
   if (!problem->per_arm && problem->resample_arms)

@@ -201,10 +201,9 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   TRY(sampler_create(memory, method, &sampler, &out->sampler));
   ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
   if (propensity) {
-    const Mixture *mixture = setup->prior->mixture;
     out->propensity_draws = (int)config_int(options, "propensity_draws");
-    out->gaussian = mixture && mixture->components == 1 && !out->sampler.guard && method->exact &&
-                    likelihood_is_conjugate(setup->likelihood) && sampler_has_moments(method, true, true);
+    out->gaussian = sampler_is_gaussian(&out->sampler) && !out->sampler.guard && method->exact &&
+                    sampler_has_moments(method, true, true);
   }
   ALLOCATE(memory, out->arm, runs);
   ALLOCATE(memory, out->top, runs);

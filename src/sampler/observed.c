@@ -2,6 +2,7 @@
 
 #include "core/chunk.h"
 #include "model/history/history_subspace.h"
+#include "sampler/mixture/mixture_posterior.h"
 #include "sampler/oracle_counter.h"
 
 #include <cblas.h>
@@ -16,11 +17,9 @@ static const double LEAST_LENGTH = 1e-9;
 static const double MOST_BYTES = 1e9;
 
 bool observed_fits(const SamplerOps *method, const SamplerSetup *setup) {
-  const Config *options = setup->options;
   if (!setup->prior->isotropic || !setup->for_themselves || setup->prior->auto_sampler) return false;
   if (likelihood_has_network(setup->likelihood)) return false;
-  const bool forgets = options && config_has(options, "memory") && !config_is(options, "memory", "full");
-  return method != NULL && (likelihood_is_conjugate(setup->likelihood) || !forgets);
+  return method != NULL && !mixture_posterior_forgets(setup->options, setup->likelihood);
 }
 
 /* Returns whether the sampler draws without matrices. */

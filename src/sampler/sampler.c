@@ -210,9 +210,8 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
   SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   *forgets = false;
-  if (!setup->options || !config_has(setup->options, "memory") || !prior->mixture) return STATUS_OK;
+  if (!prior->mixture || !mixture_posterior_forgets(setup->options, setup->likelihood)) return STATUS_OK;
   const MixtureOptions options = mixture_posterior_options(setup->options);
-  if (!options.forgets || likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   if (options.keep > 0 && share > 1)
     return status_set(STATUS_INPUT,
                       "sampler %s: memory {keep: %d} needs one posterior for all arms; with one for each "
@@ -229,6 +228,11 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
 bool sampler_targets_posterior(const Config *options) {
   if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
   return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
+}
+
+bool sampler_is_gaussian(const Sampler *sampler) {
+  const Mixture *mixture = sampler->setup.prior->mixture;
+  return mixture && mixture->components == 1 && mixture_posterior_is_exact(sampler->setup.likelihood);
 }
 
 History sampler_tempered(const Sampler *sampler, const History *history) {

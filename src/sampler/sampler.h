@@ -168,6 +168,8 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
                        bool *forgets, History *out);
 /* Returns whether a sampler with these options, which may be NULL, has the posterior as its target. */
 bool sampler_targets_posterior(const Config *options);
+/* Returns whether the posterior is one Gaussian, which is known up to rounding. */
+bool sampler_is_gaussian(const Sampler *sampler);
 /* Returns a view of the history in which the log likelihood is multiplied by the option `temper`. */
 History sampler_tempered(const Sampler *sampler, const History *history);
 /* Calls ops->sample and checks the outcome. A draw that is not finite becomes 0 and counts as a fallback, and

@@ -3,6 +3,7 @@
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
 #include "metric/metrics.h"
+#include "sampler/exact/exact.h"
 #include "sampler/methods.h"
 
 enum { SETS = 4 /* of M exact draws, per history */ };
@@ -49,8 +50,7 @@ const char *score_metric(const Pack *pack) {
 }
 
 const char *score_exact(const Pack *pack) {
-  if (pack->prior.hypercube) return "enumeration";
-  return likelihood_is_conjugate(&pack->problem.likelihood) ? "closed form" : "rejection";
+  return exact_way_in_words(&pack->prior, &pack->problem.likelihood);
 }
 
 /* ---- one history */

@@ -63,6 +63,10 @@ static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
 static inline int likelihood_rows(const Likelihood *likelihood, int n) {
   return likelihood_is_conjugate(likelihood) ? 0 : n;
 }
+/* Returns the number of entries of the evidence that a history keeps for each run: 0 if it keeps rows. */
+static inline int likelihood_evidence(const Likelihood *likelihood, int d) {
+  return likelihood_is_conjugate(likelihood) ? d * d + d : 0;
+}
 /* Returns whether rewards have the parameter sigma, as Gaussian ones do. */
 static inline bool likelihood_has_noise(const Likelihood *likelihood) {
   return likelihood->ops->self_concordance == 0;

@@ -135,6 +135,8 @@ static const AlarmWay *alarm_way(const Likelihood *likelihood) {
 
 int alarm_histories(const Likelihood *likelihood) { return alarm_way(likelihood)->histories; }
 
+bool alarm_shares_precision(const Likelihood *likelihood) { return alarm_way(likelihood)->shared; }
+
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
                     int draws, uint64_t seed, Alarm **out) {
   const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;

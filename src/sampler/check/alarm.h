@@ -20,6 +20,9 @@ bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observatio
 /* Returns the number of simulated histories behind the p-values that are shown to users: 999, or 199 if rows
  * are simulated one by one. */
 int alarm_histories(const Likelihood *likelihood);
+/* Returns whether all simulated histories have one precision, so that their posteriors share matrices: a
+ * p-value then takes hardly longer than a posterior. */
+bool alarm_shares_precision(const Likelihood *likelihood);
 /* Creates an alarm from `draws` simulated histories, each of at most `observations`; prior and likelihood
  * must outlive it. */
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,

@@ -44,7 +44,7 @@ Status draws_check_create(Arena *memory, const Sampler *sampler, const History *
   for (int c = 0; c < prior->components; c++)
     for (size_t i = 0; i < d; i++) self->start[i] += prior->weight[c] * prior->mean[(size_t)c * d + i];
   *out = self;
-  if (!likelihood_is_conjugate(history->likelihood) && !options.forgets) {
+  if (mixture_posterior_has_steps(history)) {
     ALLOCATE(memory, self->judges, d * runs * JUDGES);
     TRY(mixture_posterior_create(memory, prior, history->likelihood, history->runs,
                                  mixture_posterior_options(NULL), &self->judge));

@@ -82,7 +82,7 @@ static Status find_moments(SpreadWork *work, const Sampler *sampler, const Histo
   mixture_posterior_moments(posterior, history, 0, prior->components, work->mean, work->map, &fallbacks);
   *draws = INFINITY;
   *found = fallbacks == 0;
-  if (fallbacks > 0 && !likelihood_is_conjugate(history->likelihood) && !history_is_filtered(history))
+  if (fallbacks > 0 && mixture_posterior_has_steps(history))
     TRY(find_moments_by_draws(sampler, history, work->mean, work->map, draws, found));
   *found = *found && linalg_cholesky(sampler->d, work->map) == STATUS_OK;
   if (*found) linalg_invert_triangle(sampler->d, work->map);
@@ -164,8 +164,7 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   if (spread_is_known(sampler)) TRY(strays_count(sampler->setup.prior->mixture, draws, theta, &out->strays));
   out->known = draws >= FEWEST * d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
-  const bool gaussian = likelihood_is_conjugate(sampler->setup.likelihood) &&
-                        sampler->setup.prior->mixture->components == 1; /* so known up to rounding */
+  const bool gaussian = sampler_is_gaussian(sampler);
   double reference = INFINITY;
   ALLOCATE_ARRAYS(&scratch, d, &work.mean, &work.value);
   ALLOCATE_ARRAYS(&scratch, matrix, &work.map, &work.moment, &work.vectors);

@@ -12,6 +12,8 @@
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
+#include "sampler/exact/exact.h"
+
 #include "core/chunk.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
@@ -121,6 +123,14 @@ static ExactWay exact_way(const Prior *prior, const Likelihood *likelihood) {
     if (prior->hypercube && prior->d <= HYPERCUBE_MOST_DIMENSIONS) return EXACT_HYPERCUBE;
   }
   return prior->ops->log_density && prior->d == 2 ? EXACT_ENVELOPE : EXACT_NOT;
+}
+
+const char *exact_way_in_words(const Prior *prior, const Likelihood *likelihood) {
+  static const char *const words[] = {[EXACT_NOT] = NULL,
+                                      [EXACT_MIXTURE] = "closed form",
+                                      [EXACT_HYPERCUBE] = "enumeration",
+                                      [EXACT_ENVELOPE] = "rejection"};
+  return words[exact_way(prior, likelihood)];
 }
 
 static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {

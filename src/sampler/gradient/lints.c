@@ -35,7 +35,7 @@ static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) 
   Lints *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
-  self->linearised = !likelihood_is_conjugate(setup->likelihood);
+  self->linearised = !likelihood_is_linear(setup->likelihood);
   if (self->linearised) {
     self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
     linear.likelihood = &self->gaussian;

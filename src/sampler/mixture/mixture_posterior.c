@@ -84,9 +84,19 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
   return STATUS_OK;
 }
 
+bool mixture_posterior_is_exact(const Likelihood *likelihood) { return likelihood_is_conjugate(likelihood); }
+
+bool mixture_posterior_forgets(const Config *options, const Likelihood *likelihood) {
+  return mixture_posterior_options(options).forgets && !mixture_posterior_is_exact(likelihood);
+}
+
+bool mixture_posterior_has_steps(const History *history) {
+  return !mixture_posterior_is_exact(history->likelihood) && !history_is_filtered(history);
+}
+
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out) {
-  if (likelihood_is_conjugate(likelihood)) return mixture_exact_create(memory, prior, runs, out);
+  if (mixture_posterior_is_exact(likelihood)) return mixture_exact_create(memory, prior, runs, out);
   return mixture_approximate_create(memory, prior, runs, options, out);
 }
 

@@ -33,6 +33,8 @@ typedef struct {
 MixtureOptions mixture_posterior_options(const Config *options);
 /* Does the work of sampler_check: `memory` excludes some other options. */
 Status mixture_posterior_check(const Config *options, const Likelihood *likelihood);
+/* Returns whether these options, which may be NULL, make histories forget: only rows can be forgotten. */
+bool mixture_posterior_forgets(const Config *options, const Likelihood *likelihood);
 /* The keys of these options, to be included in a sampler's own keys. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
   {WORD("approximation", "ep",                                                                               \
@@ -52,6 +54,11 @@ Status mixture_posterior_check(const Config *options, const Likelihood *likeliho
         "observations kept unchanged; older ones are replaced by Gaussians, N at a time")                    \
   }
 
+/* Returns whether the posterior of every mixture is exact under this likelihood. */
+bool mixture_posterior_is_exact(const Likelihood *likelihood);
+/* Returns whether draws of this history can be moved by slice steps: the posterior is approximate, and all
+ * observations are kept. */
+bool mixture_posterior_has_steps(const History *history);
 /* Creates the posterior for histories of at most `runs` runs; the prior must outlive it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out);

@@ -8,7 +8,7 @@ static Status probe_p_value_create(Arena *memory, const Simulation *simulation, 
   const int rounds = run->problem->rounds, draws = (int)config_int(run->setting, "draws");
   Alarm *alarm;
   if (simulation->discount < 1 || !probe_best_arm_is_known(simulation) ||
-      !likelihood_is_conjugate(likelihood) || !alarm_fits(run->prior, likelihood, rounds))
+      !alarm_shares_precision(likelihood) || !alarm_fits(run->prior, likelihood, rounds))
     return STATUS_OK;
   TRY(alarm_create(memory, run->prior, likelihood, rounds, draws, run->study->seed, &alarm));
   *state = alarm;
