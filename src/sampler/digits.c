@@ -8,8 +8,7 @@
  * the target is the posterior; otherwise NULL. */
 static const Mixture *digits_mixture(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
-  if (!mixture_posterior_is_exact(setup->likelihood) || !sampler_targets_posterior(setup->options))
-    return NULL;
+  if (!mixture_posterior_is_exact(setup->likelihood) || !sampler_targets_posterior(sampler)) return NULL;
   return prior_stand_in(setup->prior);
 }
 

@@ -225,9 +225,9 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
                                  setup->likelihood, out);
 }
 
-bool sampler_targets_posterior(const Config *options) {
-  if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
-  return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
+bool sampler_targets_posterior(const Sampler *sampler) {
+  const SamplerOps *ops = sampler->ops;
+  return !ops->targets_posterior || ops->targets_posterior(sampler->setup.options);
 }
 
 bool sampler_is_gaussian(const Sampler *sampler) {

@@ -71,6 +71,8 @@ typedef struct {
   /* If its prior is a mixture and the likelihood conjugate, draws are those of mixture_posterior_sample,
    * which keep the digits of the prior however precise the evidence (sampler/digits.h). */
   bool keeps_digits;
+  /* Returns whether its target is the posterior with these options; NULL: always. */
+  bool (*targets_posterior)(const Config *options);
   /* For a method that is biased by design: in every direction the standard deviation of its draws, divided by
    * that of the posterior, lies between these (with a Gaussian prior and likelihood). 0: no such bias. */
   double narrow, wide;
@@ -166,8 +168,8 @@ bool sampler_always_vectors(const SamplerSetup *setup);
  * nothing, sets *forgets to false and returns STATUS_OK. */
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
                        bool *forgets, History *out);
-/* Returns whether a sampler with these options, which may be NULL, has the posterior as its target. */
-bool sampler_targets_posterior(const Config *options);
+/* Returns whether the sampler has the posterior as its target. */
+bool sampler_targets_posterior(const Sampler *sampler);
 /* Returns whether the posterior is one Gaussian, which is known up to rounding. */
 bool sampler_is_gaussian(const Sampler *sampler);
 /* Returns a view of the history in which the log likelihood is multiplied by the option `temper`. */

@@ -186,6 +186,24 @@ static void test_registry(void) {
   CU_ASSERT_PTR_NULL(sampler_find("no such sampler"));
 }
 
+/* Checks that a method whose options temper the posterior says so for each value but the default, and that
+ * all others always draw from the posterior. */
+static void test_target(void) {
+  SCRATCH_ARENA(memory);
+  for (int i = 0; sampler_method(i); i++) {
+    const SamplerOps *method = sampler_method(i);
+    const char *const sets[] = {"", "lambda=2", "eta=0.5", "eta=auto"};
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+      const char *set = sets[s];
+      Config *options = NULL;
+      if (s > 0 && !has_key(method, "lambda")) continue;
+      CHECK_OK(config_options(&memory, "test", sampler_keys(method), s > 0, &set, &options));
+      const Sampler sampler = {.ops = method, .setup = {.options = options}};
+      CU_ASSERT_EQUAL(sampler_targets_posterior(&sampler), s == 0 || s == 3);
+    }
+  }
+}
+
 /* ---- refusals, with a prior and a likelihood that can do nothing */
 
 static const PriorOps BARE_OPS = {.name = "bare"};
@@ -298,6 +316,7 @@ static void test_failed_create_is_handed_up(void) {
 int main(void) {
   CU_TestInfo tests[] = {
       {"registry", test_registry},
+      {"options that temper the posterior", test_target},
       {"every sampler with every prior and likelihood it fits", test_every_sampler_prior_and_likelihood},
       {"every sampler of a chain with even stages", test_every_chain_of_even_stages},
       {"refusals", test_refusals},

@@ -229,11 +229,16 @@ static void test_other_rewards(void) {
     for (int l = 0; l < data.n; l++) history_record(&history, NULL, data.phi[l], &data.y[l]);
     for (int i = 0; sampler_method(i); i++) {
       const SamplerOps *method = sampler_method(i);
-      const Sampler sampler = {
-          .ops = method,
-          .setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = DRAWS},
-          .d = prior.d,
-          .temper = 1};
+      Config *options = NULL;
+      CHECK_OK(config_options(&memory, "test", sampler_keys(method), 0, NULL, &options));
+      const Sampler sampler = {.ops = method,
+                               .setup = {.prior = &prior,
+                                         .likelihood = &likelihood,
+                                         .runs = 1,
+                                         .draws = DRAWS,
+                                         .options = options},
+                               .d = prior.d,
+                               .temper = 1};
       /* vits1 and vits2 give all draws the same error of the mean. With counts of 20, steps of the default
        * size are too long for these and for lmc, fgts and vits2_hf: 1.5 times as wide, the mean 1.6 to 2
        * deviations off, while mixts, twisted and smc_tempered agree to 5%. */
@@ -351,10 +356,14 @@ static void test_public_posterior(void) {
   CHECK_OK(mixture_prepare(&mixture));
   Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-    const Sampler sampler = {.ops = sampler_find(cases[k].method),
-                             .setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = MANY},
-                             .d = GLM_D,
-                             .temper = 1};
+    const SamplerOps *method = sampler_find(cases[k].method);
+    Config *options = NULL;
+    CHECK_OK(config_options(&memory, "test", sampler_keys(method), 1, &cases[k].set, &options));
+    const Sampler sampler = {
+        .ops = method,
+        .setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = MANY, .options = options},
+        .d = GLM_D,
+        .temper = 1};
     char sentence[256] = "";
     Spread found;
     double *theta = fixture_draw(sampler.ops, &prior, &history, 0, MANY, 1, &cases[k].set, NULL);

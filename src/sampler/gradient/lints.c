@@ -131,6 +131,7 @@ const SamplerOps sampler_lints = {
     .exact = true,
     .by_observation = true,
     .keys = KEYS,
+    .targets_posterior = potential_targets_posterior,
     .create = lints_sampler_create,
     .sample = lints_sample,
     .moments = lints_moments,

@@ -72,8 +72,8 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
 
 #define LMC_OPS                                                                                              \
   .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .sample = lmc_sample,             \
-  .begin = lmc_begin, .update = lmc_update, .restless = true,                                                \
-  .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
+  .targets_posterior = potential_targets_posterior, .begin = lmc_begin, .update = lmc_update,                \
+  .restless = true, .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {
     .name = "lmc",

@@ -48,6 +48,10 @@ static Status potential_set_stiffest(Potential *potential) {
   return STATUS_OK;
 }
 
+bool potential_targets_posterior(const Config *options) {
+  return config_is(options, "eta", "auto") && config_real(options, "lambda") == 1;
+}
+
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out) {
   const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
   *out = (Potential){.d = setup->prior->d,

@@ -70,6 +70,8 @@ typedef struct {
   double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
 } Potential;
 
+/* Returns whether exp(-U) is the posterior with these options, for SamplerOps.targets_posterior. */
+bool potential_targets_posterior(const Config *options);
 /* Creates a potential for up to `capacity` lanes at once. */
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out);
 

@@ -281,6 +281,7 @@ const SamplerOps sampler_rvga = {
     .default_prior = "standard",
     .by_observation = true,
     .keys = KEYS,
+    .targets_posterior = potential_targets_posterior,
     .create = rvga_create,
     .sample = rvga_sample,
     .moments = rvga_moments,

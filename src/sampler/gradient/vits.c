@@ -221,7 +221,7 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {
 #define VITS_OPS                                                                                             \
   .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .check = vits_check,                  \
   .create = vits_create, .sample = vits_sample, .begin = vits_begin, .update = vits_update,                  \
-  .carry = vits_carry, .gaussian = vits_gaussian
+  .carry = vits_carry, .gaussian = vits_gaussian, .targets_posterior = potential_targets_posterior
 
 const SamplerOps sampler_vits1 = {
     .name = "vits1",

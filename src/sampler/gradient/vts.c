@@ -168,6 +168,7 @@ const SamplerOps sampler_vts = {
     .needs = NEEDS_MIXTURE,
     .by_observation = true,
     .keys = KEYS,
+    .targets_posterior = potential_targets_posterior,
     .create = vts_create,
     .sample = vts_sample,
     .moments = vts_moments,
