@@ -8,7 +8,7 @@
  * half is replaced by Gaussians found from all of them together with what was forgotten before. */
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
-#include "model/history/ep.h"
+#include "model/history/ep_doubt.h"
 #include "model/history/history_internal.h"
 #include "model/history/history_passes.h"
 #include "model/history/irls.h"

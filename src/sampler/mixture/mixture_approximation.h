@@ -8,7 +8,7 @@
  * rows that are left; what was forgotten belongs to the component, as if it were part of its prior. */
 #pragma once
 
-#include "model/history/ep.h"
+#include "model/history/ep_doubt.h"
 #include "model/history/irls.h"
 #include "model/mixture/mixture.h"
 
