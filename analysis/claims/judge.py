@@ -161,8 +161,9 @@ def diverges(policy, rival):
         cells = []
         for s, (title, middle, end) in enumerate(zip(design.titles(dataset), averages.half_rounds(dataset), averages.last_rounds(dataset))):
             half, whole = (mean(numbers(dataset, policy, at=at)[s]) for at in (middle, end))
-            before, rounds = dataset["round"].values[[middle, end]]
-            ratio, times = (whole - half) / half * before / (rounds - before), whole / mean(numbers(dataset, rival)[s])
+            before, rounds = dataset[store.axis(dataset)].values[[middle, end]]
+            ratio = (whole - half) / half * before / (rounds - before) if middle < end else np.nan
+            times = whole / mean(numbers(dataset, rival)[s])
             truth = bool(ratio > 0.9 and times > 3) if np.isfinite(ratio + times) else None
             cells.append(Cell(truth, f"{title}: second half of the rounds {wording.value(ratio)} times the regret of the first, in all "
                                      f"{wording.value(times)} times that of {rival}"))

@@ -112,8 +112,8 @@ def last_rounds(dataset):
 
 
 def half_rounds(dataset):
-    """Index of the first kept round after half of the rounds of each setting, [setting]."""
-    rounds = dataset["round"].values
+    """Index of the first kept round after half of the rounds of each setting, [setting]; in other studies, of the points of the axis."""
+    rounds = dataset[store.axis(dataset)].values
     return np.searchsorted(rounds, rounds[last_rounds(dataset)] / 2)
 
 

@@ -317,7 +317,7 @@ class Folder(FaultTest):
 
     def test_quota(self):
         """A limit on the size of files simulates a quota: both fail in write(2). Small limits would affect MPI itself."""
-        big = ("--set", "problem.rounds=10000", "--set", "policies=[random]")
+        big = ("--set", "problem.rounds=10000", "--set", "policies=[random]", "--set", "rounds_kept=all")
         limited = ["bash", "-c", 'ulimit -f 5000; exec "$@"', "bash", program.PROGRAM, "run", self.study, "-o", self.out, *big]
         process = subprocess.run(limited, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
         self.assertEqual(process.returncode, 4, process.stderr)
