@@ -20,7 +20,7 @@ LADDER = "[{name: mixts, prior: exact, label: none}" + "".join(f", {{name: mixts
 
 class Drift(program.ProgramTest):
     def regret(self, name, rounds, policies, *changes, **options):
-        self.succeed("run", self.write("drift.yaml", STUDY % (rounds, policies)), "-o", self.path(name), "--progress", "none", *changes, **options)
+        self.succeed("run", self.write("drift.yaml", STUDY % (rounds, policies)), "-o", self.path(name), "--progress", "none", "--set", "rounds_kept=all", *changes, **options)
         with netCDF4.Dataset(self.path(f"{name}/results.nc")) as data:
             return np.ma.filled(data["regret"][0], np.nan)
 
