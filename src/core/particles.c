@@ -132,3 +132,41 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
       to[(size_t)i * stride + (size_t)m] = x[(size_t)i * (size_t)n + (size_t)chosen];
   }
 }
+
+/* ---- evidence */
+
+Status particles_evidence_create(Arena *memory, int n, ParticleEvidence *out) {
+  *out = (ParticleEvidence){.n = n};
+  ALLOCATE_ARRAYS(memory, n, &out->ancestor, &out->spare);
+  ALLOCATE(memory, out->share, n);
+  return STATUS_OK;
+}
+
+void particles_evidence_begin(ParticleEvidence *self) {
+  self->log_mean = self->variance = 0;
+  for (int k = 0; k < self->n; k++) self->ancestor[k] = k;
+}
+
+void particles_evidence_weigh(ParticleEvidence *self, const double *log_weight, const double *weight) {
+  const double largest = particles_largest(self->n, log_weight);
+  double sum = 0;
+  for (int k = 0; k < self->n; k++) sum += exp(particles_counted_weight(log_weight[k]) - largest);
+  self->log_mean += largest + log(sum / self->n);
+  self->variance += 1 / particles_ess(self->n, weight) - 1.0 / self->n;
+}
+
+void particles_evidence_resample(ParticleEvidence *self, const int *chosen) {
+  for (int k = 0; k < self->n; k++) self->spare[k] = self->ancestor[chosen[k]];
+  int *before = self->ancestor;
+  self->ancestor = self->spare;
+  self->spare = before;
+}
+
+double particles_evidence_end(ParticleEvidence *self, const double *weight, double *error) {
+  double squares = 0;
+  memset(self->share, 0, (size_t)self->n * sizeof *self->share);
+  for (int k = 0; k < self->n; k++) self->share[self->ancestor[k]] += weight[k];
+  for (int k = 0; k < self->n; k++) squares += self->share[k] * self->share[k];
+  *error = sqrt(fmax(fmax(squares - 1.0 / self->n, self->variance), 0));
+  return self->log_mean;
+}

@@ -2,6 +2,7 @@
  * Pure functions on the arrays of one cloud of n particles, particle last: x[d, n]. */
 #pragma once
 
+#include "core/arena.h"
 #include "core/rng.h"
 #include "core/status.h"
 
@@ -38,3 +39,25 @@ void particles_resample(int n, const double *weight, double offset, int picks, i
  * are `stride` apart. `uniform` may be the last row of `to`. */
 void particles_pick(int d, int n, const double *x, int picks, const double *uniform, size_t stride,
                     double *to);
+
+/* The evidence that a cloud of n particles estimates: the product over weightings of the mean weight. Each
+ * weighting but the last is followed by systematic resampling, which adds next to no noise of its own. The
+ * relative variance is the sum of squares of how the last weight is spread over the first ancestors of the
+ * particles, less 1 / n (Lee and Whiteley 2018, less what multinomial resampling would add), and at least
+ * that of weightings that are independent of one another. */
+typedef struct {
+  int n;
+  int *ancestor, *spare; /* [n]: the first ancestor of each particle */
+  double *share; /* [n]: of the weight, for each first ancestor */
+  double log_mean, variance; /* so far: the logarithm; the relative variance if weightings are independent */
+} ParticleEvidence;
+
+Status particles_evidence_create(Arena *memory, int n, ParticleEvidence *out);
+/* Begins a new cloud. */
+void particles_evidence_begin(ParticleEvidence *self);
+/* Counts a weighting; weight[n] is what particles_weigh made of log_weight[n]. */
+void particles_evidence_weigh(ParticleEvidence *self, const double *log_weight, const double *weight);
+/* Counts the resampling to particles chosen[n]. */
+void particles_evidence_resample(ParticleEvidence *self, const int *chosen);
+/* Returns the logarithm of the evidence; `weight` are the last weights. */
+double particles_evidence_end(ParticleEvidence *self, const double *weight, double *error);

@@ -143,24 +143,6 @@ static Status observed_create_evidence(Arena *memory, const Subspace *seen, cons
   return STATUS_OK;
 }
 
-/* Creates the same observations of x: phi' theta = (U phi)' x. */
-static Status observed_create_rows(Arena *memory, const History *history, Frame *self) {
-  SCRATCH_ARENA(scratch);
-  const int d = self->d, m = self->m, count = history_observations(history, self->run);
-  double *phi, *along;
-  ALLOCATE(&scratch, phi, d);
-  ALLOCATE(&scratch, along, m);
-  TRY(history_create(memory, m, 1, history->likelihood, &self->history));
-  TRY(history_reserve(&self->history, count > 0 ? count : 1));
-  for (int l = 0; l < count; l++) {
-    const double y = history_observation(history, self->run, l, 1, phi);
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, 1, self->axis, d, phi, 1, 0, along, 1);
-    history_record(&self->history, NULL, along, &y);
-  }
-  self->history.temper = history->temper;
-  return STATUS_OK;
-}
-
 /* Creates the problem of a run of a history that already includes `temper`. */
 static Status observed_frame_create(Arena *memory, const SamplerSetup *setup, const History *history, int run,
                                     bool vectors, Frame *out) {
@@ -186,7 +168,7 @@ static Status observed_frame_create(Arena *memory, const SamplerSetup *setup, co
   TRY(observed_find_axes(out, &mixture, &seen));
   TRY(observed_create_prior(memory, &mixture, chain, out));
   return conjugate ? observed_create_evidence(memory, &seen, history, out)
-                   : observed_create_rows(memory, history, out);
+                   : history_subspace_rows(memory, &view, out->m, out->axis, &out->history);
 }
 
 /* Creates the sampler of x. */

@@ -279,26 +279,6 @@ static void test_no_history(void) {
 
 /* ---- rewards that are not Gaussian */
 
-/* Computes mean[2] and covariance[2, 2] of the posterior for one Gaussian prior, by the rectangle rule on
- * [-9, 9]^2. */
-static void quadrature(const Mixture *mixture, const Rows *rows, double *mean, double *covariance) {
-  enum { POINTS = 360 };
-  const double step = 18.0 / POINTS;
-  double precision[4], total = 0;
-  fixture_invert(2, mixture->covariance, precision);
-  memset(mean, 0, 2 * sizeof *mean);
-  memset(covariance, 0, 4 * sizeof *covariance);
-  for (int a = 0; a < POINTS * POINTS; a++) {
-    double theta[2] = {-9 + (a / POINTS + 0.5) * step, -9 + (a % POINTS + 0.5) * step};
-    double p = exp(log_normal(2, theta, mixture->mean, precision) + log_likelihood(rows, theta));
-    total += p;
-    for (int i = 0; i < 4; i++) covariance[i] += p * theta[i / 2] * theta[i % 2];
-    for (int i = 0; i < 2; i++) mean[i] += p * theta[i];
-  }
-  for (int i = 0; i < 2; i++) mean[i] /= total;
-  for (int i = 0; i < 4; i++) covariance[i] = covariance[i] / total - mean[i / 2] * mean[i % 2];
-}
-
 /* Checks a Gaussian prior and few logistic or Poisson rewards, where the Laplace approximation is visibly
  * off: 16 particles bring mean and covariance of 4 000 draws within 5 standard errors of quadrature; joint is
  * within the bias of Laplace (measured: 0.15 deviations, 3% of one). */
@@ -314,7 +294,7 @@ static void test_quadrature(void) {
     Rows rows = make_rows(&likelihood, 2, 12, 1.5, 2);
     History history = make_history(&memory, 1, &rows, &likelihood);
     double mean[2], covariance[4];
-    quadrature(&mixture, &rows, mean, covariance);
+    glm_quadrature(&mixture, &rows, mean, covariance);
     double *theta = fixture_draw(twisted(), &prior, &history, 2, DRAWS, 0, NULL, NULL);
     fixture_check_moments(2, 1, DRAWS, 0, theta, mean, covariance, 5);
     double *joint = fixture_draw(sampler_find("joint"), &prior, &history, 2, DRAWS, 0, NULL, NULL);

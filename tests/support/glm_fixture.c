@@ -131,3 +131,27 @@ FixturePosterior laplace_posterior(const Mixture *prior, const Rows *rows) {
   for (int c = 0; c < prior->components; c++) out.weight[c] /= total;
   return out;
 }
+
+double glm_quadrature(const Mixture *prior, const Rows *rows, double *mean, double *covariance) {
+  enum { POINTS = 360, MOST = 4 };
+  const double step = 18.0 / POINTS;
+  double precision[4 * MOST], weight[MOST], total = 0;
+  for (int c = 0; c < prior->components; c++) {
+    const double log_det = fixture_invert(2, prior->covariance + 4 * c, precision + 4 * c);
+    weight[c] = prior->weight[c] * exp(-0.5 * log_det) / (2 * M_PI);
+  }
+  memset(mean, 0, 2 * sizeof *mean);
+  memset(covariance, 0, 4 * sizeof *covariance);
+  for (int a = 0; a < POINTS * POINTS; a++) {
+    double theta[2] = {-9 + (a / POINTS + 0.5) * step, -9 + (a % POINTS + 0.5) * step}, density = 0;
+    for (int c = 0; c < prior->components; c++)
+      density += weight[c] * exp(log_normal(2, theta, prior->mean + 2 * c, precision + 4 * c));
+    const double p = density * exp(log_likelihood(rows, theta));
+    total += p;
+    for (int i = 0; i < 4; i++) covariance[i] += p * theta[i / 2] * theta[i % 2];
+    for (int i = 0; i < 2; i++) mean[i] += p * theta[i];
+  }
+  for (int i = 0; i < 2; i++) mean[i] /= total;
+  for (int i = 0; i < 4; i++) covariance[i] = covariance[i] / total - mean[i / 2] * mean[i % 2];
+  return log(total * step * step);
+}

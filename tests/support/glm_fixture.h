@@ -53,3 +53,7 @@ double newton(const Rows *rows, const double *shift, const double *scale, const 
 /* Returns the Laplace approximation of every component of a mixture prior; weights by the Laplace
  * evidence. */
 FixturePosterior laplace_posterior(const Mixture *prior, const Rows *rows);
+
+/* Computes mean[2] and covariance[2, 2] of the posterior under a mixture of at most four Gaussians, by the
+ * rectangle rule on [-9, 9]^2; returns the log marginal likelihood (without log y!). */
+double glm_quadrature(const Mixture *prior, const Rows *rows, double *mean, double *covariance);

@@ -17,6 +17,7 @@ Status history_density_create(Arena *memory, int d, int runs, const Likelihood *
     return network_rows_create(memory, &likelihood->network, &out->network);
   ALLOCATE_ARRAYS(memory, (size_t)d * vectors, &out->precision, &out->root);
   ALLOCATE_ARRAYS(memory, vectors, &out->vector, &out->centre);
+  ALLOCATE(memory, out->peak, runs);
   ALLOCATE(memory, out->jitters, runs);
   return STATUS_OK;
 }
@@ -41,6 +42,28 @@ static void history_density_move(HistoryDensity *self, const HistoryView *view) 
   if (self->whole) self->most = INFINITY; /* close to 0, but not exactly */
 }
 
+/* Adds c' b / 2 to the peaks. */
+static void history_density_add_peaks(HistoryDensity *self) {
+  const int d = self->view.history->d, m = self->runs;
+  for (int i = 0; i < d; i++)
+    for (int r = 0; r < m; r++) self->peak[r] += 0.5 * self->centre[i * m + r] * self->vector[i * m + r];
+}
+
+/* Takes b about the centres. */
+static void history_density_centre(HistoryDensity *self) {
+  const int d = self->view.history->d, m = self->runs;
+  memset(self->peak, 0, (size_t)m * sizeof *self->peak);
+  history_density_add_peaks(self);
+  for (int i = 0; i < d; i++) {
+    if (self->diagonal) self->vector[i] -= self->precision[i] * self->centre[i];
+    const int others = self->diagonal ? 0 : d;
+    for (int j = 0; j < others; j++)
+      for (int r = 0; r < m; r++)
+        self->vector[i * m + r] -= self->precision[(i * d + j) * m + r] * self->centre[j * m + r];
+  }
+  history_density_add_peaks(self); /* b' c - c' Lambda c / 2 is half of c' b before and after */
+}
+
 /* Finds the centres, Lambda^-1 b with a ridge so that they exist, and takes b about them: what is left of it
  * is small. */
 static void history_density_find_centres(HistoryDensity *self, int64_t *fallbacks) {
@@ -49,8 +72,8 @@ static void history_density_find_centres(HistoryDensity *self, int64_t *fallback
     for (int i = 0; i < d; i++) {
       const double q = self->precision[i];
       self->centre[i] = q > 0 ? self->vector[i] / q : 0;
-      self->vector[i] -= q * self->centre[i];
     }
+    history_density_centre(self);
     return;
   }
   memcpy(self->root, self->precision, (size_t)(d * d * m) * sizeof *self->root);
@@ -64,10 +87,7 @@ static void history_density_find_centres(HistoryDensity *self, int64_t *fallback
   }
   linalg_factor_cholesky(d, m, self->root, self->jitters);
   linalg_factor_solve(d, m, self->root, self->centre);
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++)
-      for (int r = 0; r < m; r++)
-        self->vector[i * m + r] -= self->precision[(i * d + j) * m + r] * self->centre[j * m + r];
+  history_density_centre(self);
   if (!fallbacks) return;
   for (int r = 0; r < m; r++) fallbacks[self->first_run + r] += self->jitters[r];
 }
@@ -82,6 +102,17 @@ void history_density_set_points(HistoryDensity *self, int points) {
   self->view.draws = points;
   self->view.first = self->first_run * points;
   self->view.lanes = points;
+}
+
+double history_density_constant(const HistoryDensity *self) {
+  ASSERT(self->runs == 1);
+  HistoryView once = self->view;
+  double residual;
+  if (!self->whole) return 0;
+  once.draws = once.lanes = 1;
+  once.first = self->first_run;
+  history_residual(&once, &residual);
+  return self->peak[0] - 0.5 * residual;
 }
 
 /* ---- what is new */

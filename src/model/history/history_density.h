@@ -19,6 +19,7 @@ typedef struct {
   double most; /* no value is above it */
   int first_run, runs; /* the first run of the view, and m: how many it has */
   double *precision, *vector, *centre; /* [d, d, m], [d, m], [d, m]: Lambda, b of y, c */
+  double *peak; /* [m]: b' c - c' Lambda c / 2 */
   double *root; /* [d, d, m]: scratch */
   int *jitters; /* [m]: scratch */
   History recent; /* the history of the view after history_density_since, if it keeps rows */
@@ -33,6 +34,9 @@ Status history_density_create(Arena *memory, int d, int runs, const Likelihood *
 void history_density_at(HistoryDensity *self, const HistoryView *view, int64_t *fallbacks);
 /* Changes the number of lanes; only if they all belong to one run. */
 void history_density_set_points(HistoryDensity *self, int points);
+/* Returns the constant of the density's one run, which history_density leaves out and history_log_likelihood
+ * of the same observations, if they were rows, would not: the value at the centre. */
+double history_density_constant(const HistoryDensity *self);
 /* Computes, at z[d, N] in the coordinates of the view, value[N] of the tempered log likelihood, up to a
  * constant of the run, and its gradient[d, N] unless that is NULL. For a network z[p, N] are its weights. */
 void history_density(HistoryDensity *self, const double *z, double *value, double *gradient);

@@ -111,3 +111,9 @@ static inline size_t history_row(const HistoryRows *rows, int column, int row) {
 
 /* Adds one row, whose phi[d] has entries `stride` apart. */
 void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y);
+/* Reads phi[d] of a row. */
+void history_rows_read(const History *history, int run, int l, double *phi);
+/* Adds a row of a run to the one run of another history, with other features phi, and (below) completes that
+ * history by what concerns all rows of the run. */
+void history_rows_copy(const History *from, int run, int l, const double *phi, History *to);
+void history_rows_finish(const History *from, int run, History *to);

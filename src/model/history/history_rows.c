@@ -91,14 +91,39 @@ static const double *history_rows_features_of(const History *history, int run, i
   return self->features + row * (size_t)history->d * TILE_LANES + run % TILE_LANES;
 }
 
+/* Returns the index of a row among rewards and counts. */
+static size_t history_rows_cell(const HistoryRows *self, int run, int l) {
+  return history_row(self, run / TILE_LANES, l) * TILE_LANES + (size_t)(run % TILE_LANES);
+}
+
 static double history_reward_of(const History *history, int run, int l) {
   const HistoryRows *self = history_rows(history);
-  return self->rewards[history_row(self, run / TILE_LANES, l) * TILE_LANES + (size_t)(run % TILE_LANES)];
+  return self->rewards[history_rows_cell(self, run, l)];
 }
 
 static void history_rows_copy_run(const History *from, int m, History *to, int n) {
   for (int l = from->skipped; l < history_rows(from)->length[m]; l++)
     history_rows_add(to, n, TILE_LANES, history_rows_features_of(from, m, l), history_reward_of(from, m, l));
+}
+
+void history_rows_read(const History *history, int run, int l, double *phi) {
+  const double *from = history_rows_features_of(history, run, l);
+  for (size_t i = 0; i < (size_t)history->d; i++) phi[i] = from[i * TILE_LANES];
+}
+
+void history_rows_copy(const History *from, int run, int l, const double *phi, History *to) {
+  const HistoryRows *rows = history_rows(from), *copy = history_rows(to);
+  const size_t cell = history_rows_cell(rows, run, l);
+  history_rows_add(to, 0, 1, phi, rows->rewards[cell]);
+  copy->counts[history_rows_cell(copy, 0, copy->length[0] - 1)] = rows->counts[cell];
+}
+
+void history_rows_finish(const History *from, int run, History *to) {
+  history_rows(to)->discounted = history_rows(from)->discounted;
+  history_rows(to)->excess[0] = history_rows(from)->excess[run];
+  to->content->observations[0] = history_observations(from, run);
+  to->rounds = from->rounds;
+  to->temper = from->temper;
 }
 
 static double history_rows_squares(const History *history, int run) {

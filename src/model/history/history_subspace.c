@@ -1,6 +1,8 @@
 #include "model/history/history_subspace.h"
 
 #include "core/linalg/linalg.h"
+#include "model/history/history_internal.h"
+#include "model/history/history_passes.h"
 
 #include <cblas.h>
 #include <float.h>
@@ -32,14 +34,18 @@ static Status subspace_factorise(Arena *memory, int d, double *lambda, Rows *out
   return STATUS_OK;
 }
 
-/* Reads the observations of the run as rows. */
+/* Reads phi[d] of a row that is kept, in the coordinates of the view. */
+static void subspace_read_row(const HistoryView *view, int l, double *phi) {
+  history_rows_read(view->history, view->first / view->draws, l, phi);
+  if (!view->scale) return;
+  for (int i = 0; i < view->history->d; i++) phi[i] *= view->scale[i];
+}
+
 static Status subspace_read_rows(Arena *memory, const HistoryView *view, Rows *out) {
-  const int run = view->first / view->draws;
   const size_t d = (size_t)view->history->d;
-  ASSERT(!view->shift && !view->scale);
-  out->n = history_observations(view->history, run);
+  out->n = history_rows(view->history)->length[view->first / view->draws];
   ALLOCATE(memory, out->factor, (size_t)out->n * d);
-  for (int l = 0; l < out->n; l++) history_observation(view->history, run, l, 1, out->factor + (size_t)l * d);
+  for (int l = 0; l < out->n; l++) subspace_read_row(view, l, out->factor + (size_t)l * d);
   return STATUS_OK;
 }
 
@@ -61,6 +67,17 @@ static Status subspace_find_rows(Arena *memory, const HistoryView *view, Rows *r
   return subspace_factorise(memory, d, lambda, rows);
 }
 
+/* Finds the deviance of observations of which no direction is seen. */
+static Status subspace_find_deviance(const HistoryView *view, double *out) {
+  SCRATCH_ARENA(scratch);
+  double *anywhere, value;
+  if (likelihood_is_conjugate(view->history->likelihood)) return STATUS_OK;
+  ALLOCATE(&scratch, anywhere, view->history->d);
+  history_log_likelihood(view, anywhere, &value, NULL);
+  *out = -2 * value;
+  return STATUS_OK;
+}
+
 Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *out) {
   SCRATCH_ARENA(scratch);
   const int d = view->history->d;
@@ -78,7 +95,7 @@ Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *o
   ALLOCATE(memory, out->direction, n * (size_t)d);
   ALLOCATE_ARRAYS(memory, n, &out->value, &out->reward);
   history_residual(view, &out->residual);
-  if (n == 0) return STATUS_OK;
+  if (n == 0) return subspace_find_deviance(view, &out->residual);
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows.n, rows.n, d, 1, rows.factor, d, rows.factor, d,
               0, square, rows.n);
   TRY(linalg_eigen(rows.n, square, axes, eigenvalue));
@@ -89,11 +106,33 @@ Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *o
     if (!(eigenvalue[k] > least)) continue;
     const size_t r = (size_t)out->rank++;
     double *direction = out->direction + r * (size_t)d;
-    out->value[r] = sqrt(eigenvalue[k]);
-    for (size_t i = 0; i < (size_t)d; i++) direction[i] = turned[k * (size_t)d + i] / out->value[r];
-    out->reward[r] = cblas_ddot(d, direction, 1, b, 1) / out->value[r];
+    const double value = sqrt(eigenvalue[k]);
+    for (size_t i = 0; i < (size_t)d; i++) direction[i] = turned[k * (size_t)d + i] / value;
+    out->value[r] = likelihood_is_conjugate(view->history->likelihood) ? value : 1;
+    out->reward[r] = cblas_ddot(d, direction, 1, b, 1) / value;
     out->residual -= out->reward[r] * out->reward[r];
   }
   out->residual = fmax(out->residual, 0);
+  if (out->rank == 0) TRY(subspace_find_deviance(view, &out->residual));
+  return STATUS_OK;
+}
+
+Status history_subspace_rows(Arena *memory, const HistoryView *view, int m, const double *axis,
+                             History *out) {
+  SCRATCH_ARENA(scratch);
+  const History *from = view->history;
+  const int d = from->d, run = view->first / view->draws,
+            count = from->rounds > 0 ? history_rows(from)->length[run] : 0;
+  double *phi, *along;
+  ALLOCATE(&scratch, phi, d);
+  ALLOCATE(&scratch, along, m);
+  TRY(history_create(memory, m, 1, from->likelihood, out));
+  TRY(history_reserve(out, count > 0 ? count : 1));
+  for (int l = 0; l < count; l++) {
+    subspace_read_row(view, l, phi);
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, 1, axis, d, phi, 1, 0, along, 1);
+    history_rows_copy(from, run, l, along, out);
+  }
+  if (from->rounds > 0) history_rows_finish(from, run, out);
   return STATUS_OK;
 }

@@ -4,7 +4,8 @@
  * log likelihood is -|S V' theta - U' y|^2 / 2 up to a constant: r numbers U' y, each with noise of standard
  * deviation 1, of the products with the r rows of S V'. All other directions of theta are as the prior has
  * them. The history keeps the evidence Lambda = X'X, b = X'y, which is enough: V and S^2 are its eigenvectors
- * and eigenvalues above 0. With any other likelihood theta is seen in the same directions V. */
+ * and eigenvalues above 0. With any other likelihood theta is seen in the same directions V: X = (X V) V', so
+ * that it depends on V' theta alone. */
 #pragma once
 
 #include "model/history/history.h"
@@ -12,16 +13,14 @@
 typedef struct {
   int d, rank; /* r */
   double *direction; /* [r, d]: V', rows of length 1 */
-  double *value; /* [r] > 0, falling: S */
+  double *value; /* [r] > 0, falling: S; 1 if the likelihood is not conjugate */
   double *reward; /* [r]: U' y; 0 if the likelihood is not conjugate */
-  double residual; /* |y|^2 - |U' y|^2 >= 0; likewise */
+  double residual; /* |y|^2 - |U' y|^2 >= 0; likewise, but with r = 0 the deviance */
 } Subspace;
 
-/* Returns whether histories of this likelihood have such a subspace: whether it is conjugate. */
-static inline bool history_subspace_exists(const Likelihood *likelihood) {
-  return likelihood_is_conjugate(likelihood);
-}
-/* Finds the subspace of a view of one lane, in its coordinates, which must be theta if rows are kept.
- * Directions whose eigenvalue is below d times the rounding error of the largest count as unseen. Errors:
- * STATUS_INTERNAL. */
+/* Finds the subspace of a view of one lane, in its coordinates. Directions whose eigenvalue is below d times
+ * the rounding error of the largest count as unseen. Errors: STATUS_INTERNAL. */
 Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *out);
+/* Creates the same observations of coordinates x, for a history that keeps rows: x = axis[m, d] (theta /
+ * scale), with the scale of a view of one lane, and axes, rows of length 1, that span the subspace. */
+Status history_subspace_rows(Arena *memory, const HistoryView *view, int m, const double *axis, History *out);

@@ -11,6 +11,9 @@ enum { CLOUD_LEAST = 2000 /* particles, if their number is auto */, CLOUD_FROM =
 typedef struct {
   const Chain *chain;
   const Subspace *seen;
+  const History
+      *rows; /* observations of V' (x_0 + shift / scale) of the chain; NULL: `seen` has all of them */
+  const double *rows_shift; /* [r]: V' shift / scale */
   const double *mean, *variance; /* [d]: of the prior */
   int particles; /* N */
 } CloudTarget;

@@ -8,7 +8,8 @@
  *   x = D + C B' L^-T z + level (I - B' B) normals,  B x = B D + L z,
  *
  * and, as the observed directions come first, y depends on the first r of z alone: z <- z + F' T^-1 (y - A x
- * - noise) with A x = A D + F z, T = I + F F'. If q = d this is N(D, C) itself. */
+ * - noise) with A x = A D + F z, T = I + F F'. If q = d this is N(D, C) itself. Where rewards are not
+ * Gaussian, h = A x is drawn first (cloud_rows.c), and the first r of z are those with A D + F z = h. */
 #include "sampler/diffusion/cloud_internal.h"
 
 #include "core/linalg/linalg_factor.h"
@@ -70,6 +71,25 @@ static void cloud_end_factorise(CloudEnd *self, int n) {
     for (int k = cloud->rank; k < q; k++) sum += self->gram[(k * q + k) * n + p];
     self->level[p] = sqrt(fmin(fmax(sum / OTHERS, 0), most));
   }
+}
+
+/* Sets the first r of z, those of the observed directions, from a draw of A x given y. */
+static void cloud_end_condition_rows(CloudEnd *self, Chunk *chunk) {
+  Cloud *cloud = self->cloud;
+  const int r = cloud->rank, q = self->count, n = chunk->lanes;
+  double *h = cloud->rest, ignored[CHUNK_LANES];
+  for (int k = 0; k < r; k++)
+    for (int j = 0; j < r; j++)
+      memcpy(cloud->square + (k * r + j) * n, self->gram + (k * q + j) * n, (size_t)n * sizeof *h);
+  cloud_rows_twist(cloud, n, cloud_noise(cloud->target->chain, 1), ignored);
+  cloud_rows_draw(cloud, chunk, h, ignored);
+  for (int k = 0; k < r; k++)
+    for (int p = 0; p < n; p++) {
+      const double pivot = self->factor[(k * q + k) * n + p];
+      double off = h[k * n + p] - cloud->rows.mean[k * n + p];
+      for (int j = 0; j < k; j++) off -= self->factor[(k * q + j) * n + p] * self->z[j * n + p];
+      self->z[k * n + p] = pivot > 0 ? off / pivot : 0;
+    }
 }
 
 /* Moves z to what it is given y. */
@@ -136,7 +156,10 @@ void cloud_end_draw(CloudEnd *self, const int *chosen, Chunk *chunk, double *z) 
   cloud_denoise(cloud, 1, n, q, self->basis);
   rng_lanes_normal(&chunk->rng, q, self->z);
   cloud_end_factorise(self, n);
-  cloud_end_condition(self, chunk);
+  if (cloud->target->rows)
+    cloud_end_condition_rows(self, chunk);
+  else
+    cloud_end_condition(self, chunk);
   memset(normals, 0, entries * sizeof *normals);
   if (q < d) rng_lanes_normal(&chunk->rng, d, normals);
   cloud_end_combine(self, n, normals);

@@ -3,27 +3,47 @@
 #pragma once
 
 #include "core/chunk.h"
+#include "core/particles.h"
+#include "model/history/irls.h"
 #include "sampler/diffusion/cloud.h"
 
 #include <math.h>
+
+/* What evidence that is not Gaussian needs (cloud_rows.c), for n <= CHUNK_LANES particles. */
+typedef struct {
+  int rank; /* r */
+  HistoryView view;
+  double *root, *prior, *precision; /* [r, r, n]: factor of K; K^-1; Lambda */
+  double *mean, *information; /* [r, n]: m, K^-1 m */
+  double *mode, *vector, *off, *candidate; /* [r, n]: h*; of evidence, and scratch; K^-1 (h - m); h */
+  double *value, *log_twist; /* [n] */
+  double *top, *total, *uniform, *share, *old_share; /* [n]: of the candidates so far */
+  int *jitters; /* [n] */
+  Irls irls;
+} CloudRows;
 
 typedef struct {
   const CloudTarget *target;
   int d, rank, particles; /* r, N */
   int directions; /* most in which products are made at a time */
   double *a; /* [r + 1, d]: A; u */
+  int exact; /* m: directions between which steps have the exact covariance */
   double *x, *mean, *pull; /* [d, N]: x, D, g */
+  double *root; /* [m, m, N]: Cholesky factor of S between the m directions */
   double *log_twist, *log_weight, *weight; /* [N] */
   double *slope; /* [N]: j */
-  double *spare; /* [d, N] */
+  double *spare; /* [max(d, m m), N] */
   int *ancestor; /* [max(N, M)] */
-  double log_evidence, variance; /* log of the product of mean weights; of its error */
+  ParticleEvidence evidence;
   /* n <= CHUNK_LANES particles, lane last. */
   double *state, *denoised, *product; /* [d, n]: of the chain; D; scratch */
   double *along, *products; /* [directions, d, n]: C times each direction; scratch */
   double *square, *rest, *solved; /* [r, r, n], [r, n], [r, n]: T; e; T^-1 e */
   double *noise; /* [d, n] */
+  double *step; /* [m, m, n]: of `root` */
+  double *of_pull, *of_noise; /* [m, n] */
   int *jitters; /* [n] */
+  CloudRows rows; /* if the target has rows */
   int64_t *fallbacks;
 } Cloud;
 
@@ -45,6 +65,17 @@ void cloud_miss(Cloud *self, int n, const double *x);
 /* Replaces square = A C A', which is symmetrised because the Jacobian of a network need not be symmetric, by
  * the Cholesky factor of T, and computes solved = T^-1 rest. */
 void cloud_solve(Cloud *self, int n);
+
+/* ---- evidence that is not Gaussian */
+
+/* Creates what it needs. */
+Status cloud_rows_create(Arena *memory, const CloudTarget *target, CloudRows *out);
+/* Computes log psi and solved = T^-1 e, from D and square = A C A', which is overwritten; `noise` is that of
+ * the stage. */
+void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist);
+/* Draws h[r, n] = A x_0 given y, at the particles of the last cloud_rows_twist, and computes log_ratio[n]:
+ * the logarithm of an estimate of the integral that psi stands for, divided by psi. */
+void cloud_rows_draw(Cloud *cloud, Chunk *chunk, double *h, double *log_ratio);
 
 /* ---- the end */
 

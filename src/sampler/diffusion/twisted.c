@@ -154,11 +154,22 @@ static Status twisted_draw_cloud(Sampler *sampler, const History *history, int r
   const Chain *chain = sampler->setup.prior->chain;
   const HistoryView view = history_view_in(history_view(history, 1, run, 1), chain->shift, chain->scale);
   Subspace seen;
-  double *z; /* [d, M] */
+  History rows;
+  double *z, *shift; /* [d, M], [r] */
   TRY(history_subspace_find(&scratch, &view, &seen));
   ALLOCATE(&scratch, z, (size_t)chain->d * rng.lanes);
+  ALLOCATE(&scratch, shift, seen.rank);
+  const bool has_rows = seen.rank > 0 && !likelihood_is_conjugate(history->likelihood);
+  if (has_rows) {
+    TRY(history_subspace_rows(&scratch, &view, seen.rank, seen.direction, &rows));
+    for (int k = 0; k < seen.rank; k++)
+      for (int i = 0; i < chain->d; i++)
+        shift[k] += seen.direction[k * chain->d + i] * chain->shift[i] / chain->scale[i];
+  }
   const CloudTarget target = {.chain = chain,
                               .seen = &seen,
+                              .rows = has_rows ? &rows : NULL,
+                              .rows_shift = shift,
                               .mean = self->mean,
                               .variance = self->variance,
                               .particles = twisted_cloud_particles(self->cloud_particles, (int)rng.lanes)};
@@ -199,7 +210,7 @@ static bool twisted_can_have_cloud(const SamplerSetup *setup, int draws) {
     return false; /* joint has none */
   if (config_is(options, "cloud", "true")) return true;
   return draws >= CLOUD_FROM && twisted_is_fine(&setup->prior->chain->schedule) &&
-         history_subspace_exists(setup->likelihood) && !config_is(options, "covariance", "loss");
+         !config_is(options, "covariance", "loss");
 }
 
 /* Returns whether one cloud yields so many draws. */
@@ -269,12 +280,8 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 static Status twisted_check(const Config *options, const Likelihood *likelihood) {
+  (void)likelihood;
   if (!config_is(options, "cloud", "true")) return STATUS_OK;
-  if (!history_subspace_exists(likelihood))
-    return status_set(STATUS_INPUT,
-                      "key 'cloud': true needs a likelihood that is quadratic in phi' theta (gaussian); "
-                      "likelihood %s is not",
-                      likelihood->ops->name);
   if (!config_is(options, "covariance", "jacobian"))
     return status_set(STATUS_INPUT, "key 'cloud': true needs covariance: jacobian");
   return STATUS_OK;
@@ -300,9 +307,8 @@ static const ConfigKey KEYS[] = {
     {INT("particles", 1, PARTICLES_MOST, "16", "particles per draw, where there is no cloud")},
     {WORD("cloud", "auto",
           "one cloud of particles for all draws of a history; auto: in posterior studies, `sample` and "
-          "draw(m), from 100 draws on, with Gaussian rewards, covariance: jacobian and stages whose noise "
-          "differs "
-          "by a factor of at most 1.5"),
+          "draw(m), from 100 draws on, with covariance: jacobian and stages whose noise differs by a factor "
+          "of at most 1.5"),
      .words = "auto true false"},
     {INT("cloud_particles", 1, PARTICLES_MOST * 100, "auto",
          "particles of the cloud; auto: the number of draws, but at least 2000"),

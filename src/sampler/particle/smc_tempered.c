@@ -34,6 +34,7 @@ typedef struct {
   double *x, *proposal; /* [d + 2, P]: in the last two rows the logarithms of prior and likelihood */
   double *weight, *uniform; /* [P] */
   int *chosen; /* [P] */
+  ParticleEvidence evidence;
   HistoryDensity density;
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
@@ -87,6 +88,8 @@ static double carry_to_posterior(Tempered *self, int64_t *fallbacks) {
   const int d = self->sampler->d, particles = self->particles;
   const size_t last = (size_t)(d + 1) * (size_t)particles; /* of the rows of x */
   double exponent = 0, ess = particles, offset;
+  particles_evidence_begin(&self->evidence);
+  for (int j = 0; j < particles; j++) self->weight[j] = 1.0 / particles;
   prior->ops->sample(prior, &self->rng, self->x);
   if (self->history->rounds == 0) return ess;
   const HistoryView view = history_points(self->history, self->b, particles);
@@ -103,12 +106,14 @@ static double carry_to_posterior(Tempered *self, int64_t *fallbacks) {
       next = 1;
       fallbacks[self->b]++;
     }
-    for (int j = 0; j < particles; j++) self->weight[j] = (next - exponent) * likelihood[j];
-    particles_weigh(particles, self->weight, self->weight);
+    for (int j = 0; j < particles; j++) self->uniform[j] = (next - exponent) * likelihood[j];
+    particles_weigh(particles, self->uniform, self->weight);
+    particles_evidence_weigh(&self->evidence, self->uniform, self->weight);
     ess = particles_ess(particles, self->weight);
     exponent = next;
     rng_uniform(&self->rng_resample, 1, &offset);
     particles_resample(particles, self->weight, offset, particles, self->chosen);
+    if (exponent < 1) particles_evidence_resample(&self->evidence, self->chosen);
     lanes_gather(d + 2, particles, particles, self->chosen, self->x, self->proposal);
     double *swap = self->x;
     self->x = self->proposal, self->proposal = swap;
@@ -131,7 +136,11 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
     self->sampler = sampler, self->history = history, self->b = b;
     self->rng = rng_lanes(self->key, call.run, 1, particles, call.round);
     self->rng_resample = particles_cloud_stream(self->key, call.run, call.round);
-    sampler->notes[b].ess = carry_to_posterior(self, fallbacks);
+    DrawNotes *notes = &sampler->notes[b];
+    *notes = DRAW_NOTES_NONE;
+    notes->ess = carry_to_posterior(self, fallbacks);
+    notes->log_evidence = particles_evidence_end(&self->evidence, self->weight, &notes->log_evidence_error) +
+                          (history->rounds > 0 ? history_density_constant(&self->density) : 0);
     particles_pick(sampler->d, particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);
   }
@@ -157,6 +166,7 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, (d + 2) * particles, &self->x, &self->proposal);
   ALLOCATE_ARRAYS(memory, particles, &self->weight, &self->uniform);
   ALLOCATE(memory, self->chosen, particles);
+  TRY(particles_evidence_create(memory, (int)particles, &self->evidence));
   TRY(history_density_create(memory, sampler->d, 1, setup->likelihood, &self->density));
   ALLOCATE(memory, self->root, d * d);
   ALLOCATE(memory, self->mean, d);
