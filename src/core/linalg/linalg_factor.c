@@ -316,6 +316,10 @@ INLINE void invert_factor(int count, size_t d, size_t stride, const double *l, d
 }
 
 void linalg_factor_inverse(int d, int lanes, const double *l, double *inverse) {
+  if (linalg_lanes_is_single(d, lanes)) {
+    linalg_inverse(d, l, inverse);
+    return;
+  }
   TILE_VECTORS(n, lanes, invert_factor, (size_t)d, (size_t)lanes, l + n, inverse + n);
 }
 

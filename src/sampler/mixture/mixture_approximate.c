@@ -224,20 +224,32 @@ static void draw_approximate(MixturePosterior *common, const HistoryView *runs, 
 static const MixturePosteriorOps APPROXIMATE = {
     .begin = begin_call, .find = find_approximate, .draw = draw_approximate, .doubt = count_doubtful};
 
+/* Returns how many draws are made at a time, each with matrices of its own: fewer if these are large. */
+static int gathered_draws(int d) {
+  enum { MOST_NUMBERS = 1 << 22 };
+  const int fit = MOST_NUMBERS / d / d / VECTOR_LANES * VECTOR_LANES;
+  if (fit < VECTOR_LANES) return VECTOR_LANES;
+  return fit < CHUNK_LANES ? fit : CHUNK_LANES;
+}
+
 Status mixture_approximate_create(Arena *memory, const Mixture *prior, int runs, MixtureOptions options,
                                   MixturePosterior **out) {
-  const size_t d = (size_t)prior->d, components = (size_t)prior->components, m = CHUNK_LANES;
+  const size_t d = (size_t)prior->d, components = (size_t)prior->components;
+  const int gathered = gathered_draws(prior->d);
+  const size_t m = (size_t)gathered;
   MixtureApproximate *self;
   ALLOCATE(memory, self, 1);
   *out = &self->common;
-  TRY(mixture_posterior_begin(memory, &APPROXIMATE, prior, runs, CHUNK_LANES, &self->common));
+  TRY(mixture_posterior_begin(memory, &APPROXIMATE, prior, runs, gathered, &self->common));
+  self->common.width = gathered;
   self->options = options;
   self->steps = SLICE_STEPS;
   const size_t n = (size_t)self->common.most;
   ALLOCATE(memory, self->evidence, components * (d + d * d) * n);
   ALLOCATE(memory, self->offset, components * n);
   ALLOCATE(memory, self->doubt, components * n);
-  TRY(mixture_approximation_create(memory, prior, runs, options.laplace, &self->approximation));
+  TRY(mixture_approximation_create(memory, prior, runs, self->common.most, options.laplace,
+                                   &self->approximation));
   if (options.candidates == 1) return STATUS_OK;
   ALLOCATE_ARRAYS(memory, (d + 1) * m, &self->candidate, &self->kept);
   ALLOCATE(memory, self->own_evidence, (d + d * d) * m);

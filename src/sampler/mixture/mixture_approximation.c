@@ -81,13 +81,13 @@ static void find_by_propagation(MixtureApproximation *self, const HistoryView *r
   replace_failed(self, rows, !bounded, evidence, doubt, fallbacks);
 }
 
-Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, bool laplace,
+Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, int most, bool laplace,
                                     MixtureApproximation *out) {
-  const size_t d = (size_t)prior->d, cells = (size_t)prior->components * (size_t)runs, n = CHUNK_LANES;
+  const size_t d = (size_t)prior->d, cells = (size_t)prior->components * (size_t)runs, n = (size_t)most;
   *out = (MixtureApproximation){
       .prior = prior, .runs = runs, .find = laplace ? find_by_laplace : find_by_propagation};
-  TRY(irls_create(memory, prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE, &out->irls));
-  if (!laplace) TRY(ep_create(memory, prior->d, CHUNK_LANES, EP_TOLERANCE, &out->ep));
+  TRY(irls_create(memory, prior->d, most, laplace ? MODE_TOLERANCE : START_TOLERANCE, &out->irls));
+  if (!laplace) TRY(ep_create(memory, prior->d, most, EP_TOLERANCE, &out->ep));
   ALLOCATE(memory, out->prior_precision, d * d * n);
   ALLOCATE_ARRAYS(memory, d * n, &out->prior_vector, &out->mode, &out->image);
   ALLOCATE_ARRAYS(memory, n, &out->log_scale, &out->offset, &out->log_evidence);

@@ -20,7 +20,7 @@ typedef struct MixtureApproximation MixtureApproximation;
 typedef void MixtureApproximationFind(MixtureApproximation *self, const HistoryView *rows, bool warm,
                                       double *evidence, int *doubt, int64_t *fallbacks);
 
-/* C components, B runs; n <= CHUNK_LANES lanes, lane last. */
+/* C components, B runs; n <= most lanes, lane last. */
 struct MixtureApproximation {
   const Mixture *prior; /* not owned */
   int runs; /* B */
@@ -38,7 +38,8 @@ struct MixtureApproximation {
   int last_rounds; /* the number of rows at that time */
 };
 
-Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, bool laplace,
+/* Creates the approximation for B runs, at most `most` of them in a call. */
+Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, int most, bool laplace,
                                     MixtureApproximation *out);
 /* Returns a view of the rows that the history still has. */
 History mixture_approximation_rows(const History *history);

@@ -65,7 +65,7 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, m = CHUNK_LANES;
   const int most = most_runs(prior);
   const size_t n = (size_t)(runs < most ? runs : most);
-  *out = (MixturePosterior){.ops = ops, .prior = prior, .most = (int)n};
+  *out = (MixturePosterior){.ops = ops, .prior = prior, .most = (int)n, .width = CHUNK_LANES};
   ALLOCATE_ARRAYS(memory, components, &out->shrink, &out->constant);
   for (size_t c = 0; c < components; c++) out->shrink[c] = 1;
   mixture_evidence_constants(prior, out->constant);
@@ -289,7 +289,7 @@ static void draw_runs(MixturePosterior *self, const HistoryView *runs, RngLanes 
   const int draws = (int)rng.draws, from = runs->first * draws, total = (int)rng.lanes;
   rng.first_lane += (uint32_t)from;
   rng.lanes = (uint32_t)(runs->lanes * draws);
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  for (Chunk chunk = chunk_begin_narrow(rng, self->width); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = history_view(runs->history, draws, from + chunk.first, chunk.lanes);
     Chunk place = chunk;
     place.first = view.first;

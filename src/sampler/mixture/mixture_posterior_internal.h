@@ -30,7 +30,7 @@ typedef struct {
 struct MixturePosterior {
   const MixturePosteriorOps *ops;
   const Mixture *prior; /* not owned */
-  int most;
+  int most, width; /* n; draws that are made at a time, m */
   double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
   /* Per run: */
