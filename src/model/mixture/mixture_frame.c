@@ -320,6 +320,26 @@ static bool mixture_frame_is_constant(double mean, double deviation, double wide
   return deviation <= slack * CONSTANT_WIDTH * (mean != 0 ? fabs(mean) : widest);
 }
 
+/* Returns how much of a standard deviation may be rounding. */
+static double mixture_frame_rounding(double mean, double deviation) {
+  return fmax(NOTHING * deviation, 16 * DBL_EPSILON * fabs(mean));
+}
+
+/* Returns whether each coordinate clearly varies, even given those before it: one factor by LAPACK tells.
+ * root[d, d] is scratch. */
+static bool mixture_frame_all_vary(int d, const double *mean, const double *covariance, double widest,
+                                   double *root) {
+  const double clearly = 4;
+  memcpy(root, covariance, (size_t)d * (size_t)d * sizeof *root);
+  if (!linalg_try_cholesky(d, root)) return false;
+  for (int i = 0; i < d; i++) {
+    const double deviation = sqrt(covariance[i * (d + 1)]), left = root[i * (d + 1)];
+    if (mixture_frame_is_constant(mean[i], deviation, widest)) return false;
+    if (left <= clearly * mixture_frame_rounding(mean[i], deviation)) return false;
+  }
+  return true;
+}
+
 Status mixture_frame_describe(Arena *memory, const Mixture *mixture, const char **out) {
   SCRATCH_ARENA(scratch);
   const int d = mixture->d;
@@ -332,9 +352,10 @@ Status mixture_frame_describe(Arena *memory, const Mixture *mixture, const char 
   ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)d, &covariance, &others.root);
   mixture_moments(mixture, mean, covariance);
   for (int i = 0; i < d; i++) widest = fmax(widest, sqrt(covariance[i * (d + 1)]));
+  if (mixture_frame_all_vary(d, mean, covariance, widest, others.root)) return STATUS_OK;
   for (int i = 0; i < d; i++) {
     const double deviation = sqrt(covariance[i * (d + 1)]),
-                 rounding = fmax(NOTHING * deviation, 16 * DBL_EPSILON * fabs(mean[i]));
+                 rounding = mixture_frame_rounding(mean[i], deviation);
     if (mixture_frame_is_constant(mean[i], deviation, widest)) {
       TRY(mixture_frame_write(memory, i, 0, others.basis, factor, mean[i], out));
       continue;
