@@ -93,27 +93,29 @@ typedef struct {
   int64_t fallbacks;
 } Findings;
 
-/* Reads the history and gives it to the sampler. */
-static Status app_sample_observe(int d, History *history, Sampler *sampler, Findings *findings) {
-  SCRATCH_ARENA(scratch);
-  const Likelihood *likelihood = history->likelihood;
-  Observations observations;
-  TRY(io_dataset_read_observations(&scratch, arguments.data, &observations));
-  TRY(history_reserve(history, observations.rows));
-  if (observations.rows > 0 && observations.d != d)
+/* Reads the observations, all of them before the sampler spends its time on the first. */
+static Status app_sample_read(Arena *memory, int d, const Likelihood *likelihood, Observations *out) {
+  TRY(io_dataset_read_observations(memory, arguments.data, out));
+  if (out->rows > 0 && out->d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments.data,
-                      observations.d, app_sample_prior_name(), d);
-  /* All of them, before the sampler spends its time on the first. */
-  for (int row = 0; row < observations.rows; row++)
-    if (!likelihood->ops->admits(observations.rewards[row]))
-      return status_set(STATUS_INPUT,
-                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
-                        arguments.data, row + 1, observations.rewards[row], likelihood->ops->name,
-                        likelihood->ops->rewards);
-  for (int row = 0; row < observations.rows; row++) {
-    const double *reward = observations.rewards + row, u = 0;
+                      out->d, app_sample_prior_name(), d);
+  for (int row = 0; row < out->rows; row++)
+    if (!likelihood->ops->admits(out->rewards[row]))
+      return status_set(
+          STATUS_INPUT, "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
+          arguments.data, row + 1, out->rewards[row], likelihood->ops->name, likelihood->ops->rewards);
+  return STATUS_OK;
+}
+
+/* Gives the observations to the sampler. */
+static Status app_sample_observe(const Observations *observations, History *history, Sampler *sampler,
+                                 Findings *findings) {
+  const Likelihood *likelihood = history->likelihood;
+  TRY(history_reserve(history, observations->rows));
+  for (int row = 0; row < observations->rows; row++) {
+    const double *reward = observations->rewards + row, u = 0;
     double deviance;
-    history_record(history, NULL, observations.features + (size_t)row * (size_t)d, reward);
+    history_record(history, NULL, observations->features + (size_t)row * (size_t)history->d, reward);
     sampler_observe(sampler, history, &findings->fallbacks);
     /* The largest log p(y | u) is the log likelihood at any u, plus half of the deviance there. */
     likelihood->ops->deviance(likelihood, 1, reward, &u, &deviance);
@@ -195,11 +197,9 @@ static void app_sample_print_summary(int d, const double *theta, const Findings 
 static Status app_sample_find(Sampler *sampler, const Prior *prior, const History *history,
                               Findings *findings) {
   enum { MARGINAL_DRAWS = 1024 };
-  SCRATCH_ARENA(scratch);
   const Likelihood *likelihood = history->likelihood;
   const RngLanes rng = {
       .key = rng_key(arguments.seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
-  Alarm *alarm;
   findings->marginal = sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error,
                                         &findings->fallbacks);
   if (!findings->marginal && !isnan(sampler->notes[0].log_evidence)) { /* it came with the draws */
@@ -213,10 +213,7 @@ static Status app_sample_find(Sampler *sampler, const Prior *prior, const Histor
   findings->judged =
       history->rounds > 0 && !history_is_filtered(history) && alarm_fits(prior, likelihood, history->rounds);
   if (!findings->judged) return STATUS_OK;
-  TRY(alarm_create(&scratch, prior, likelihood, history->rounds, alarm_histories(likelihood), arguments.seed,
-                   &alarm));
-  findings->p_value = alarm_p_value(alarm, history, 0, 0);
-  return STATUS_OK;
+  return alarm_judge(prior, history, arguments.seed, &findings->p_value);
 }
 
 static Status app_sample_draw(const SamplerOps *method, const Likelihood *likelihood, const Prior *prior,
@@ -231,11 +228,14 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   Findings findings = {.noise = likelihood->noise,
                        .learned = likelihood->ops->quadratic && arguments.noise == 0 && prior->noise > 0};
   const int d = prior->d;
+  Observations observations;
+  TRY(app_sample_read(&memory, d, likelihood, &observations));
   const SamplerSetup setup = {.prior = prior,
                               .likelihood = likelihood,
                               .runs = 1,
                               .draws = arguments.draws,
                               .for_themselves = true,
+                              .observations = observations.rows,
                               .seed = arguments.seed,
                               .options = config};
   const RngLanes rng = rng_lanes(rng_key(arguments.seed, RNG_AGENT), 0, 1, arguments.draws, 0);
@@ -243,7 +243,7 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
-  TRY(app_sample_observe(d, &history, &sampler, &findings));
+  TRY(app_sample_observe(&observations, &history, &sampler, &findings));
   sampler_sample(&sampler, &history, rng, arguments.draws, theta, &findings.fallbacks);
   TRY(prior_check(prior));
   TRY(app_sample_find(&sampler, prior, &history, &findings));
@@ -320,6 +320,7 @@ static Status sample_posterior(void) {
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   const bool chosen_with_prior = strcmp(arguments.sampler, "auto") == 0;
   if (!chosen_with_prior) TRY(app_sample_find_sampler(NULL, &method));
+  fit.closed_only = !chosen_with_prior && !(method->needs & (NEEDS_CHAIN | NEEDS_DENOISER));
   TRY(arguments.oracle ? app_sample_start_oracle(&memory, fit.schedule.stages, &prior)
                        : prior_load(&memory, arguments.prior, &fit, &prior));
   if (chosen_with_prior) TRY(app_sample_find_sampler(&prior, &method));

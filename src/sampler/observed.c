@@ -1,9 +1,11 @@
 #include "sampler/observed.h"
 
 #include "core/chunk.h"
+#include "core/linalg/linalg_lanes.h"
 #include "model/history/history_subspace.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/oracle_counter.h"
+#include "sampler/unseen.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -16,15 +18,25 @@ static const double LEAST_LENGTH = 1e-9;
  */
 static const double MOST_BYTES = 1e9;
 
+/* Returns whether few directions of a mixture with any covariances are seen, and the rest needs no sampler.
+ */
+static bool observed_is_projection(const SamplerOps *method, const SamplerSetup *setup) {
+  if (!method->projects || !setup->prior->mixture || setup->prior->isotropic) return false;
+  return setup->prior->d > LINALG_BATCH_DIMENSION && setup->observations > 0 &&
+         setup->observations <= setup->prior->d / 2;
+}
+
 bool observed_fits(const SamplerOps *method, const SamplerSetup *setup) {
-  if (!setup->prior->isotropic || !setup->for_themselves || setup->prior->auto_sampler) return false;
-  if (likelihood_has_network(setup->likelihood)) return false;
-  return method != NULL && !mixture_posterior_forgets(setup->options, setup->likelihood);
+  if (!setup->for_themselves || setup->prior->auto_sampler || likelihood_has_network(setup->likelihood))
+    return false;
+  if (!setup->prior->isotropic && !observed_is_projection(method, setup)) return false;
+  return !mixture_posterior_forgets(setup->options, setup->likelihood);
 }
 
 /* Returns whether the sampler draws without matrices. */
 static bool observed_has_vectors(const SamplerOps *method, const SamplerSetup *setup) {
-  return likelihood_is_conjugate(setup->likelihood) && method->vectors && method->vectors(setup);
+  return setup->prior->isotropic && likelihood_is_conjugate(setup->likelihood) && method->vectors &&
+         method->vectors(setup);
 }
 
 /* The coordinates that remain, and what is known about them. */
@@ -37,6 +49,8 @@ typedef struct {
   History history;
   int run; /* whose history it is */
   bool vectors; /* nothing has matrices */
+  bool projection; /* the rest is not independent of x, but `unseen` */
+  Unseen unseen;
 } Frame;
 
 /* Subtracts from v[d] what lies in the span of the axes, twice, against rounding; returns the length left. */
@@ -115,32 +129,22 @@ static Status observed_create_prior(Arena *memory, const Isotropic *from, const 
   return prior_isotropic_like(memory, &mixture, chain, shift, !self->vectors, &self->prior);
 }
 
-/* Creates the evidence of x: it is that of the observed directions, and nothing in the others. */
-static Status observed_create_evidence(Arena *memory, const Subspace *seen, const History *history,
-                                       Frame *self) {
-  SCRATCH_ARENA(scratch);
-  const int m = self->m, count = history_observations(history, self->run);
-  double *q, *b, *state, squares = seen->residual;
-  ALLOCATE_ARRAYS(&scratch, m, &q, &b);
-  for (int k = 0; k < seen->rank; k++) {
-    q[k] = seen->value[k] * seen->value[k];
-    b[k] = seen->value[k] * seen->reward[k];
-    squares += seen->reward[k] * seen->reward[k];
-  }
-  if (self->vectors) {
-    const DiagonalEvidence evidence = {
-        .d = m, .observations = count, .q = q, .b = b, .reward_squares = squares};
-    return history_create_diagonal(memory, &evidence, history->likelihood, &self->history);
-  }
-  TRY(history_create(memory, m, 1, history->likelihood, &self->history));
-  TRY(history_reserve(&self->history, 0));
-  ALLOCATE(&scratch, state, history_state(&self->history));
-  double *upper = state, *rest = state + m * (m + 1) / 2;
-  for (int i = 0; i < m; upper += m - i, i++) upper[0] = q[i];
-  memcpy(rest, b, (size_t)m * sizeof *b);
-  rest[m] = squares;
-  history_load(&self->history, 0, count, state);
-  return STATUS_OK;
+/* Creates the problem of a run in the coordinates that it has seen, one at least. */
+static Status observed_project(Arena *memory, const SamplerSetup *setup, const HistoryView *view,
+                               Frame *out) {
+  const PriorFit closed = {.schedule = {.stages = 1, .alpha = 0.5}, .closed_only = true};
+  const size_t d = (size_t)out->d;
+  Subspace seen;
+  TRY(history_subspace_find(memory, view, &seen));
+  ALLOCATE(memory, out->axis, (size_t)(seen.rank + 1) * d);
+  if (seen.rank > 0) memcpy(out->axis, seen.direction, (size_t)seen.rank * d * sizeof *out->axis);
+  if (seen.rank == 0) out->axis[0] = 1;
+  out->m = seen.rank > 0 ? seen.rank : 1;
+  out->projection = true;
+  TRY(unseen_create(memory, setup->prior->mixture, out->m, out->axis, setup->draws, &out->unseen));
+  TRY(prior_from_mixture(memory, &out->unseen.projected, &closed, &out->prior));
+  const SeenAxes axes = {.seen = &seen, .m = out->m, .axis = out->axis};
+  return history_project(memory, view, axes, false, &out->history);
 }
 
 /* Creates the problem of a run of a history that already includes `temper`. */
@@ -151,12 +155,12 @@ static Status observed_frame_create(Arena *memory, const SamplerSetup *setup, co
   const Isotropic *standardised = prior->isotropic;
   const Chain *chain = prior->chain;
   const size_t d = (size_t)prior->d;
-  const bool conjugate = likelihood_is_conjugate(history->likelihood);
   const HistoryView view = history_view(history, 1, run, 1);
   Isotropic mixture; /* of theta */
   Subspace seen;
   double *variance;
   *out = (Frame){.d = prior->d, .run = run, .vectors = vectors};
+  if (!standardised) return observed_project(memory, setup, &view, out);
   ALLOCATE(memory, out->centre, 2 * d);
   ALLOCATE(&scratch, variance, d);
   TRY(denoiser_isotropic_copy(&scratch, standardised, &mixture));
@@ -167,8 +171,8 @@ static Status observed_frame_create(Arena *memory, const SamplerSetup *setup, co
   ALLOCATE(memory, out->axis, (size_t)observed_most(standardised, seen.rank) * d);
   TRY(observed_find_axes(out, &mixture, &seen));
   TRY(observed_create_prior(memory, &mixture, chain, out));
-  return conjugate ? observed_create_evidence(memory, &seen, history, out)
-                   : history_subspace_rows(memory, &view, out->m, out->axis, &out->history);
+  const SeenAxes axes = {.seen = &seen, .m = out->m, .axis = out->axis};
+  return history_project(memory, &view, axes, vectors, &out->history);
 }
 
 /* Creates the sampler of x. */
@@ -185,6 +189,7 @@ static Status observed_create_sampler(Arena *memory, const SamplerOps *method, c
 /* Returns the largest number of coordinates that a setup leaves. */
 static int observed_most_of(const SamplerSetup *setup) {
   const Isotropic *prior = setup->prior->isotropic;
+  if (!prior) return setup->observations;
   return setup->observations > 0 ? observed_most(prior, setup->observations) : prior->d;
 }
 
@@ -206,14 +211,20 @@ static Status observed_refuse(const SamplerOps *method, double most, double byte
       method->name, most, most, CHUNK_LANES, bytes / 1e9, able);
 }
 
+Status observed_check_size(const SamplerOps *method, const SamplerSetup *setup) {
+  if (!observed_fits(method, setup) || observed_has_vectors(method, setup)) return STATUS_OK;
+  const double most = observed_most_of(setup), bytes = observed_bytes(most);
+  return bytes > MOST_BYTES ? observed_refuse(method, most, bytes) : STATUS_OK;
+}
+
 Status observed_check(const SamplerOps *method, const SamplerSetup *setup) {
   SCRATCH_ARENA(scratch);
-  const double most = observed_most_of(setup), bytes = observed_bytes(most);
   double *zeros;
   History none;
   Frame frame;
   Sampler sampler;
-  if (!observed_has_vectors(method, setup) && bytes > MOST_BYTES) return observed_refuse(method, most, bytes);
+  TRY(observed_check_size(method, setup));
+  if (!setup->prior->isotropic) return STATUS_OK; /* any prior of x will do */
   ALLOCATE(&scratch, zeros, setup->prior->d);
   const DiagonalEvidence nothing = {.d = setup->prior->d, .q = zeros, .b = zeros};
   TRY(history_create_diagonal(&scratch, &nothing, setup->likelihood, &none));
@@ -222,6 +233,15 @@ Status observed_check(const SamplerOps *method, const SamplerSetup *setup) {
 }
 
 /* ---- draws */
+
+/* Adds to x[m, M] what was not seen: theta[d, M], whose rows are `stride` apart. */
+static void observed_add_unseen(Frame *self, RngLanes rng, const double *x, size_t stride, double *theta) {
+  rng.key = rng_subkey(rng.key, RNG_UNSEEN);
+  for (Chunk chunk = chunk_begin_narrow(rng, UNSEEN_LANES); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+    const UnseenRows at = {.x_stride = (int)rng.lanes, .theta_stride = (int)stride, .x = x + chunk.first};
+    unseen_draw(&self->unseen, chunk.rng, at, theta + chunk.first);
+  }
+}
 
 /* Turns x[m, M] into theta[d, M], whose rows are `stride` apart: z = centre + deviation normals, but with x
  * along the axes. */
@@ -265,7 +285,9 @@ static Status observed_draw_run(Sampler *sampler, const History *history, int ru
   sampler_sample_plain(&own, &frame.history, rng, draws, x, &fallbacks[run]);
   sampler->notes[run] = own.notes[0];
   if (isnan(own.notes[0].calls)) sampler->notes[run].calls = (double)counter.calls / draws;
-  return observed_return(&frame, rng, x, stride, theta);
+  if (!frame.projection) return observed_return(&frame, rng, x, stride, theta);
+  observed_add_unseen(&frame, rng, x, stride, theta);
+  return STATUS_OK;
 }
 
 void observed_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,

@@ -1,4 +1,4 @@
-/* Draws of one history under a mixture of isotropic Gaussians, in the few coordinates that matter.
+/* Draws of one history in the few coordinates that matter, under a mixture of isotropic Gaussians.
  *
  * Let the rows of U be orthonormal: first the directions that the observations see
  * (model/history/history_subspace.h), then those in which the means of the components differ. In the other
@@ -9,13 +9,20 @@
  *
  * The posterior of x is a problem like any other: a mixture of isotropic Gaussians as the prior, and the same
  * observations, so that the sampler itself draws from it. With a conjugate likelihood the evidence of x is
- * diagonal, as is every component, and samplers that know this need no matrices (SamplerOps.vectors). */
+ * diagonal, as is every component, and samplers that know this need no matrices (SamplerOps.vectors).
+ *
+ * Under any other mixture a sampler that draws from the posterior itself (SamplerOps.projects) gets the
+ * observed directions alone, if they are at most half of all, and sampler/unseen.h adds the rest. */
 #pragma once
 
 #include "sampler/sampler.h"
 
 /* Returns whether a sampler of this setup draws in this way. */
 bool observed_fits(const SamplerOps *method, const SamplerSetup *setup);
+/* Returns STATUS_INPUT with a sentence if a sampler that draws in this way makes matrices, one for each draw
+ * of a chunk, that need too much memory. It reads only d and `isotropic` of the prior, which need not be
+ * fitted. */
+Status observed_check_size(const SamplerOps *method, const SamplerSetup *setup);
 /* Returns STATUS_INPUT with a sentence if the sampler cannot be created, or needs too much memory. */
 Status observed_check(const SamplerOps *method, const SamplerSetup *setup);
 /* Draws theta[d, B M] as the op `sample` does. Draws for which there was no memory are NAN. */

@@ -115,11 +115,14 @@ typedef struct {
    * average is used. */
   bool chain;
 
-  /* ---- draws of one history under isotropic mixtures (sampler/observed.h): OPTIONAL */
+  /* ---- draws of one history in fewer coordinates (sampler/observed.h): OPTIONAL */
 
   /* Returns whether, with `diagonal` in this setup, it makes no matrix for each draw.
    * The prior then has `isotropic`, a chain, a density and a denoiser with add_draw, and no mixture. */
   bool (*vectors)(const SamplerSetup *setup);
+  /* Under a mixture it draws from the posterior: for any mixture the coordinates that are observed are enough
+   * for it, and the others are drawn given those. */
+  bool projects;
 } SamplerOps;
 
 struct Sampler {

@@ -136,3 +136,41 @@ Status history_subspace_rows(Arena *memory, const HistoryView *view, int m, cons
   if (from->rounds > 0) history_rows_finish(from, run, out);
   return STATUS_OK;
 }
+
+/* ---- in fewer coordinates */
+
+/* Creates the evidence of x: it is that of the seen directions, and nothing in the others. */
+static Status subspace_project_evidence(Arena *memory, const HistoryView *view, SeenAxes axes, bool diagonal,
+                                        History *out) {
+  SCRATCH_ARENA(scratch);
+  const Subspace *seen = axes.seen;
+  const int m = axes.m, count = history_observations(view->history, view->first / view->draws);
+  double *q, *b, *state, squares = seen->residual;
+  ALLOCATE_ARRAYS(&scratch, m, &q, &b);
+  for (int k = 0; k < seen->rank; k++) {
+    q[k] = seen->value[k] * seen->value[k];
+    b[k] = seen->value[k] * seen->reward[k];
+    squares += seen->reward[k] * seen->reward[k];
+  }
+  if (diagonal) {
+    const DiagonalEvidence evidence = {
+        .d = m, .observations = count, .q = q, .b = b, .reward_squares = squares};
+    return history_create_diagonal(memory, &evidence, view->history->likelihood, out);
+  }
+  TRY(history_create(memory, m, 1, view->history->likelihood, out));
+  TRY(history_reserve(out, 0));
+  ALLOCATE(&scratch, state, history_state(out));
+  double *upper = state, *rest = state + m * (m + 1) / 2;
+  for (int i = 0; i < m; upper += m - i, i++) upper[0] = q[i];
+  memcpy(rest, b, (size_t)m * sizeof *b);
+  rest[m] = squares;
+  history_load(out, 0, count, state);
+  return STATUS_OK;
+}
+
+Status history_project(Arena *memory, const HistoryView *view, SeenAxes axes, bool diagonal, History *out) {
+  ASSERT(view->lanes == 1 && !view->shift && !view->scale);
+  return likelihood_is_conjugate(view->history->likelihood)
+             ? subspace_project_evidence(memory, view, axes, diagonal, out)
+             : history_subspace_rows(memory, view, axes.m, axes.axis, out);
+}

@@ -24,3 +24,14 @@ Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *o
 /* Creates the same observations of coordinates x, for a history that keeps rows: x = axis[m, d] (theta /
  * scale), with the scale of a view of one lane, and axes, rows of length 1, that span the subspace. */
 Status history_subspace_rows(Arena *memory, const HistoryView *view, int m, const double *axis, History *out);
+
+/* Coordinates x = axis theta: m >= rank orthonormal rows axis[m, d], the first of which are the directions
+ * that are seen. */
+typedef struct {
+  const Subspace *seen;
+  int m;
+  const double *axis;
+} SeenAxes;
+/* Creates a history of one run with what this view of one lane, in theta, says about x, `temper` included:
+ * all of it. With `diagonal` the likelihood must be conjugate, and there are no matrices. */
+Status history_project(Arena *memory, const HistoryView *view, SeenAxes axes, bool diagonal, History *out);

@@ -5,6 +5,8 @@
 #include "core/linalg/linalg.h"
 #include "core/real.h"
 
+#include <cblas.h>
+
 Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
   *out = (Mixture){.d = d, .components = components};
@@ -94,6 +96,26 @@ Status mixture_standardise(Mixture *mixture, const double *shift, const double *
       for (size_t j = 0; j < d; j++) mixture->covariance[(c * d + i) * d + j] /= scale[i] * scale[j];
     }
   return mixture_prepare(mixture);
+}
+
+Status mixture_project(Arena *memory, const Mixture *mixture, int m, const double *axis, Mixture *out) {
+  SCRATCH_ARENA(scratch);
+  const int d = mixture->d;
+  const size_t square = (size_t)d * (size_t)d;
+  double *image; /* [m, d]: axis S */
+  ALLOCATE(&scratch, image, (size_t)m * (size_t)d);
+  TRY(mixture_create(memory, m, mixture->components, out));
+  memcpy(out->weight, mixture->weight, (size_t)mixture->components * sizeof *out->weight);
+  for (int c = 0; c < mixture->components; c++) {
+    double *own = out->covariance + (ptrdiff_t)c * m * m;
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, 1, axis, d, mixture->mean + (ptrdiff_t)c * d, 1, 0,
+                out->mean + (ptrdiff_t)c * m, 1);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, d, d, 1, axis, d,
+                mixture->covariance + (size_t)c * square, d, 0, image, d);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, m, d, 1, image, d, axis, d, 0, own, m);
+    linalg_lanes_symmetrise(m, 1, own);
+  }
+  return mixture_prepare(out);
 }
 
 bool mixture_is_white(const Mixture *mixture) {

@@ -42,6 +42,8 @@ Status mixture_unpack(Arena *memory, int d, const double *values, Mixture *out);
 Status mixture_transform(Mixture *mixture, const double *shift, const double *scale);
 /* Replaces the mixture of theta = shift + scale z by that of z, prepared. */
 Status mixture_standardise(Mixture *mixture, const double *shift, const double *scale);
+/* Creates the law of x = axis theta, prepared, for orthonormal rows axis[m, d]. */
+Status mixture_project(Arena *memory, const Mixture *mixture, int m, const double *axis, Mixture *out);
 /* Returns whether it is one Gaussian N(m, I), to the last bit. */
 bool mixture_is_white(const Mixture *mixture);
 /* Computes mean[d] and covariance[d, d] of the whole mixture. */

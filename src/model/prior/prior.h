@@ -21,6 +21,7 @@ typedef struct {
   int components, starts; /* mixture: number of components (0: by held-out likelihood); starts of EM */
   ScheduleRule schedule; /* of a chain */
   bool standardise;
+  bool closed_only; /* a mixture gets no chain and no denoiser, which nothing will ask for */
   int hidden_count, hidden[NETWORK_MOST_HIDDEN]; /* widths of the hidden layers; none: by PriorOps.settle */
   LastStage last_stage;
   /* Training of networks: most Adam steps; batch; checks without improvement before an early stop. Steps,

@@ -140,6 +140,10 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   prior->d = mixture->d;
   prior->isotropic = NULL;
   TRY(mixture_prepare(&self->mixture));
+  prior->mixture = &self->mixture;
+  /* In fewer dimensions matrices cost nothing. */
+  const bool isotropic = mixture->d > LINALG_BATCH_DIMENSION && prior_mixture_is_isotropic(&self->mixture);
+  if (settings->closed_only && !isotropic) return STATUS_OK;
   size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   TRY(denoiser_chain_create(memory, &self->chain, mixture->d, &settings->schedule, settings->last_stage));
   ALLOCATE_ARRAYS(memory, count * d, &self->mean, &self->eigenvalue);
@@ -149,9 +153,7 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   ALLOCATE(memory, self->diffused->gradient, d * VECTOR_LANES);
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
   if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
-  /* In fewer dimensions matrices cost nothing. */
-  if (mixture->d > LINALG_BATCH_DIMENSION && prior_mixture_is_isotropic(&self->mixture))
-    TRY(prior_mixture_make_isotropic(prior, self));
+  if (isotropic) TRY(prior_mixture_make_isotropic(prior, self));
   TRY(mixture_copy(&scratch, &self->mixture, &standardised));
   TRY(mixture_standardise(&standardised, self->chain.shift, self->chain.scale));
   memcpy(self->mean, standardised.mean, count * d * sizeof *self->mean);
@@ -166,7 +168,6 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   self->chain.noise_vjp = prior_closed_noise_vjp;
   self->chain.noise_jacobian = prior_closed_noise_jacobian;
   self->chain.density = prior_closed_density;
-  prior->mixture = &self->mixture;
   prior->chain = &self->chain;
   prior->denoiser = &self->denoiser;
   return STATUS_OK;
@@ -175,7 +176,8 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
 Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out) {
   *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
   Mixture copy;
-  TRY(mixture_copy(memory, mixture, &copy));
+  TRY(mixture_create(memory, mixture->d, mixture->components, &copy));
+  mixture_copy_parameters(mixture, &copy);
   TRY(prior_closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings));
   return prior_find_fixed(out);
 }

@@ -2,6 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
+#include "model/history/history_subspace.h"
 #include "model/prior/prior.h"
 #include "sampler/mixture/mixture_posterior.h"
 
@@ -172,4 +173,33 @@ double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stre
     as_surprising += s > 0 && self->surprise[s] <= self->surprise[0];
   }
   return (double)as_surprising / runs;
+}
+
+/* Judges a history of one run in its own coordinates. */
+static Status judge_all(const Prior *prior, const History *history, uint64_t seed, double *p_value) {
+  SCRATCH_ARENA(scratch);
+  const Likelihood *likelihood = history->likelihood;
+  Alarm *alarm;
+  TRY(alarm_create(&scratch, prior, likelihood, history->rounds, alarm_histories(likelihood), seed, &alarm));
+  *p_value = alarm_p_value(alarm, history, 0, 0);
+  return STATUS_OK;
+}
+
+Status alarm_judge(const Prior *prior, const History *history, uint64_t seed, double *p_value) {
+  SCRATCH_ARENA(scratch);
+  const HistoryView view = history_view(history, 1, 0, 1);
+  const PriorFit closed = {.schedule = {.stages = 1, .alpha = 0.5}, .closed_only = true};
+  Subspace seen;
+  Mixture projected;
+  Prior of_seen;
+  History own;
+  if (!prior->mixture || prior->d <= LINALG_BATCH_DIMENSION || history->rounds > prior->d / 2)
+    return judge_all(prior, history, seed, p_value);
+  TRY(history_subspace_find(&scratch, &view, &seen));
+  if (seen.rank == 0) return judge_all(prior, history, seed, p_value);
+  TRY(mixture_project(&scratch, prior->mixture, seen.rank, seen.direction, &projected));
+  TRY(prior_from_mixture(&scratch, &projected, &closed, &of_seen));
+  const SeenAxes axes = {.seen = &seen, .m = seen.rank, .axis = seen.direction};
+  TRY(history_project(&scratch, &view, axes, false, &own));
+  return judge_all(&of_seen, &own, seed, p_value);
 }

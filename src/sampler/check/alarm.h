@@ -34,3 +34,7 @@ void alarm_set_noise(Alarm *self, const double *covariance);
  * show, to 1. The run must have observations, kept one by one (history_observation) unless the likelihood is
  * conjugate. Streams: RNG_ALARM, run = stream_run, round = history->rounds. */
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run);
+/* Computes the p-value of a history of one run, after an observation at least, from alarm_histories simulated
+ * ones. If it has seen few directions of a mixture, what it says about these is all that is judged, and the
+ * wide Gaussian is that of these directions. */
+Status alarm_judge(const Prior *prior, const History *history, uint64_t seed, double *p_value);

@@ -97,8 +97,8 @@ static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
   .exact = true, .keeps_digits = true, .keys = KEYS, .check = mixture_posterior_check,                       \
-  .create = exact_mixture_create, .vectors = sampler_always_vectors, .sample = exact_mixture_sample,         \
-  .moments = exact_mixture_moments
+  .create = exact_mixture_create, .vectors = sampler_always_vectors, .projects = true,                       \
+  .sample = exact_mixture_sample, .moments = exact_mixture_moments
 
 /* ---- any posterior that can be drawn from */
 
@@ -286,6 +286,7 @@ const SamplerOps sampler_exact = {
     .keeps_digits = true,
     .create = exact_create,
     .vectors = sampler_always_vectors,
+    .projects = true,
     .sample = exact_sample,
     .moments = exact_mixture_moments,
     .moments_need = NEEDS_MIXTURE | NEEDS_CONJUGATE,
