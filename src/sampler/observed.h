@@ -20,8 +20,8 @@
 /* Returns whether a sampler of this setup draws in this way. */
 bool observed_fits(const SamplerOps *method, const SamplerSetup *setup);
 /* Returns STATUS_INPUT with a sentence if a sampler that draws in this way makes matrices, one for each draw
- * of a chunk, that need too much memory. It reads only d and `isotropic` of the prior, which need not be
- * fitted. */
+ * of a chunk, that need too much memory. It reads only d, `isotropic` and the chain of the prior, which need
+ * not be fitted. */
 Status observed_check_size(const SamplerOps *method, const SamplerSetup *setup);
 /* Returns STATUS_INPUT with a sentence if the sampler cannot be created, or needs too much memory. */
 Status observed_check(const SamplerOps *method, const SamplerSetup *setup);

@@ -14,6 +14,7 @@
 #include "problem/world.h"
 #include "sampler/check/draws_check.h"
 #include "sampler/methods.h"
+#include "sampler/observed.h"
 #include "sampler/oracle_counter.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"
@@ -419,6 +420,37 @@ static Status study_posterior_check_case(const Study *study, const Config *setti
   return STATUS_OK;
 }
 
+/* Refuses samplers that would need too much memory, as far as it is known before a prior is fitted. */
+static Status study_posterior_check_memory(const Study *study, const Config *setting,
+                                           const Problem *problem) {
+  SCRATCH_ARENA(scratch);
+  Isotropic standard;
+  TRY(denoiser_isotropic_create(&scratch, problem->d, 1, &standard));
+  standard.weight[0] = standard.variance[0] = 1;
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const ConfigPolicy *policy = &study->file->policies[p];
+    const PolicyMethod method = policy_named(policy->name);
+    Belief belief;
+    if (!method.sampler) continue;
+    TRY(study_belief_create(setting, policy, problem, 0, &belief));
+    const bool exact = belief.kind == BELIEF_EXACT && problem->theta.isotropic.d > 0;
+    if (!exact && belief.kind != BELIEF_STANDARD) continue;
+    const Isotropic *isotropic = exact ? &problem->theta.isotropic : &standard;
+    Chain chain;
+    TRY(denoiser_isotropic_chain(&scratch, isotropic, &belief.fit.schedule, &chain));
+    const Prior prior = {.d = problem->d, .isotropic = isotropic, .chain = &chain};
+    const SamplerSetup setup = {.prior = &prior,
+                                .likelihood = &belief.likelihood,
+                                .draws = study_posterior_draws(setting),
+                                .for_themselves = true,
+                                .observations = study_posterior_last_size(setting, problem),
+                                .options = policy->options};
+    const Status status = observed_check_size(method.sampler, &setup);
+    if (status != STATUS_OK) return status_prefix(status, "policy '%s': ", policy->label);
+  }
+  return STATUS_OK;
+}
+
 /* Checks a setting: sizes must rise, and exact draws, if they are needed, must be possible. */
 static Status study_posterior_check_setting(const Study *study, const Config *setting,
                                             const Problem *problem) {
@@ -431,6 +463,7 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
     return status_set(STATUS_INPUT, "study posterior needs one theta* and rewards that depend on phi' "
                                     "theta*; problem.unknown must be shared and problem.reward linear");
   TRY(study_posterior_check_case(study, setting, problem));
+  TRY(study_posterior_check_memory(study, setting, problem));
   if (!study_posterior_needs(study, false)) return STATUS_OK;
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
