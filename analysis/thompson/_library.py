@@ -90,6 +90,8 @@ class Arms(ctypes.Structure):
 HANDLE, ARRAY, TEXT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
 SCORE_NETWORK = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), INT, ctypes.POINTER(ctypes.c_double))
+ORACLE = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), ctypes.c_double, ctypes.POINTER(ctypes.c_double))
+PRODUCT = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), ctypes.c_double, *[ctypes.POINTER(ctypes.c_double)] * 2)
 DENOISER = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, *[ctypes.POINTER(ctypes.c_double)] * 4)
 OUT = ctypes.POINTER(ctypes.c_void_p)
 
@@ -103,6 +105,7 @@ FUNCTIONS = {
     "prior_from_mixture": (STATUS, INT, INT, ARRAY, ARRAY, ARRAY, OUT),
     "prior_from_denoiser": (STATUS, INT, DENOISER, ARRAY, OUT),
     "prior_from_score_network": (STATUS, INT, INT, ARRAY, SCORE_NETWORK, ARRAY, OUT),
+    "prior_from_oracle": (STATUS, INT, ctypes.c_double, ctypes.c_double, ORACLE, PRODUCT, ARRAY, OUT),
     "prior_save": (STATUS, HANDLE, TEXT),
     "prior_sample": (STATUS, HANDLE, INT, SEED, ARRAY),
     "prior_dimension": (INT, HANDLE),

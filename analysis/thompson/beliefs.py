@@ -15,6 +15,8 @@ def made_for(family):
     """The sampler that is the default for priors of this family."""
     if family in ("gaussian", "mixture"):
         return "mixts"
+    if family == "oracle":
+        return "twisted"
     return "diffts" if family in ("diffusion", "score_network") else "localised"
 
 

@@ -134,9 +134,69 @@ class Prior(library.Handled):
         return cls._of_function(library.prior_from_score_network, d, len(alpha_bar), alpha_bar.ctypes.data, library.SCORE_NETWORK(_answering(f, ask)))
 
     @classmethod
+    def from_oracle(cls, f: Callable[[np.ndarray, float], ArrayLike], d: int, sigma_min: float, sigma_max: float) -> Prior:
+        """A prior given by a denoising oracle: for samplers that walk a reverse chain (`twisted`, `joint`, `diffts` and the like; docs/oracles.md).
+
+        Parameters
+        ----------
+        f : callable
+            f(x[m, d], sigma) -> E[theta | theta + sigma z = x][m, d], with z standard normal; m is at most 1 024. If it has an attribute jvp,
+            f.jvp(x, sigma, v[m, d]) is the product of its Jacobian with each row of v; otherwise products are central differences. An exception in f
+            is raised by the call that needed it.
+        d : int
+            Entries of theta.
+        sigma_min, sigma_max : float
+            The smallest noise that f is asked about, which is what draws are blurred by, and the largest, many times the standard deviation of theta.
+
+        Notes
+        -----
+        Such a prior, and anything made with it, cannot be saved or pickled: f is code.
+        """
+        d, product = library.count("d", d), getattr(f, "jvp", None)
+
+        def ask(_context, m, _d, x, sigma, mean):
+            _array(mean, m, d)[...] = library.doubles(f(_array(x, m, d).copy(), sigma), m, d)
+
+        def multiply(_context, m, _d, x, sigma, v, out):
+            _array(out, m, d)[...] = library.doubles(product(_array(x, m, d).copy(), sigma, _array(v, m, d).copy()), m, d)
+
+        functions = library.ORACLE(_answering(f, ask)), library.PRODUCT(_answering(product, multiply)) if product else library.PRODUCT()
+        return cls._of_function(library.prior_from_oracle, d, float(sigma_min), float(sigma_max), *functions)
+
+    @classmethod
+    def from_velocity(cls, f: Callable[[np.ndarray, float], ArrayLike], d: int, sigma_min: float = 0.01, sigma_max: float = 100) -> Prior:
+        """A prior given by a flow, as flow matching and stochastic interpolants learn it: `from_oracle` with theta = x_t - t f(x_t, t) for t = sigma / (1 + sigma).
+
+        Parameters
+        ----------
+        f : callable
+            f(x[m, d], t) -> E[z - theta | x_t = x][m, d], the velocity of x_t = (1 - t) theta + t z, with z standard normal and t from 0 (theta) to 1, a float.
+            If it has an attribute jvp, f.jvp(x, t, v[m, d]) is the product of its Jacobian with each row of v.
+        d : int
+            Entries of theta.
+        sigma_min, sigma_max : float
+            As in `from_oracle`: t lies between sigma_min / (1 + sigma_min) and sigma_max / (1 + sigma_max).
+        """
+        d, product = library.count("d", d), getattr(f, "jvp", None)
+        if not callable(f):
+            raise TypeError(f"f is {f!r}: a function is needed")
+
+        def oracle(x, sigma):
+            t, at = sigma / (1 + sigma), x / (1 + sigma)
+            return at - t * library.doubles(f(at, t), len(x), d)
+
+        def multiply(x, sigma, v):
+            t, along = sigma / (1 + sigma), v / (1 + sigma)
+            return along - t * library.doubles(product(x / (1 + sigma), t, along), len(x), d)
+
+        if product:
+            oracle.jvp = multiply
+        return cls.from_oracle(oracle, d, sigma_min, sigma_max)
+
+    @classmethod
     def _of_function(cls, create, *arguments):
         self = cls._made_by(create, *arguments, None)
-        self._function = arguments[-1]  # lives as long as the prior
+        self._function = arguments  # live as long as the prior
         return self
 
     @property
@@ -146,7 +206,7 @@ class Prior(library.Handled):
 
     @property
     def family(self) -> str:
-        """gaussian, mixture, diffusion or denoiser; given or score_network for a function of your own."""
+        """gaussian, mixture, diffusion or denoiser; given, score_network or oracle for a function of your own."""
         return library.prior_family(self._handle).decode()
 
     def save(self, path: str | os.PathLike) -> None:

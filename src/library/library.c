@@ -262,6 +262,21 @@ thompson_status thompson_prior_from_score_network(int d, int stages, const doubl
   return library_finish_prior(status, out);
 }
 
+thompson_status thompson_prior_from_oracle(int d, double sigma_min, double sigma_max, thompson_oracle *oracle,
+                                           thompson_oracle_product *product, void *context,
+                                           thompson_prior **out) {
+  const OracleFunctions functions = {.mean = oracle, .product = product, .context = context};
+  PriorFit defaults;
+  *out = NULL;
+  if (d < 1) return status_set(STATUS_INPUT, "an oracle in %d dimensions; at least 1 is needed", d);
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  TRY(library_prior_new(out));
+  const OracleRange range = {
+      .stages = defaults.schedule.stages, .sigma_min = sigma_min, .sigma_max = sigma_max};
+  const Status status = prior_oracle_given(&(*out)->memory, d, &functions, &range, &(*out)->prior);
+  return library_finish_prior(status, out);
+}
+
 static Status library_put_prior(StoreFile *file, const void *prior) { return prior_put(prior, file); }
 
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {

@@ -100,6 +100,22 @@ typedef int thompson_score_network(void *context, int m, int d, const double *x,
 THOMPSON_API thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
                                                                thompson_score_network *network, void *context,
                                                                thompson_prior **out);
+/* Computes, for m noisy samples x[m, d], mean[m, d] = E[theta | theta + sigma z = x], with z standard normal.
+ * Returns 0 on success, and any other value if it cannot. */
+typedef int thompson_oracle(void *context, int m, int d, const double *x, double sigma, double *mean);
+/* Computes product[m, d]: the Jacobian of the mean at each row of x times that row of v[m, d]; returns
+ * likewise. */
+typedef int thompson_oracle_product(void *context, int m, int d, const double *x, double sigma,
+                                    const double *v, double *product);
+/* Makes a prior from a denoising oracle, for samplers that walk a reverse chain (twisted, joint, diffts and
+ * the like), whose noises lie between sigma_min and sigma_max, 0 < sigma_min < sigma_max; it is asked at once
+ * about draws of the prior itself, which tell where theta lies. `product` may be NULL: products are then
+ * central differences. thompson_fallbacks counts the draws for which a function failed or gave a value that
+ * is not finite. There are no files for such a prior, and nothing that is created with it can be saved. */
+THOMPSON_API thompson_status thompson_prior_from_oracle(int d, double sigma_min, double sigma_max,
+                                                        thompson_oracle *oracle,
+                                                        thompson_oracle_product *product, void *context,
+                                                        thompson_prior **out);
 THOMPSON_API thompson_status thompson_prior_save(const thompson_prior *prior, const char *path);
 /* Draws m samples from the prior itself: theta[m, d]. */
 THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, int m, uint64_t seed,
@@ -108,8 +124,8 @@ THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
 /* Returns a sentence if the prior failed its own check on held-out samples, so that draws under it cannot be
  * trusted; NULL if it did not, or if the family has no such check. */
 THOMPSON_API const char *thompson_prior_doubt(const thompson_prior *prior);
-/* Returns "gaussian", "mixture", "diffusion" or "denoiser"; for your own models, "given" (a denoiser) or
- * "score_network". */
+/* Returns "gaussian", "mixture", "diffusion" or "denoiser"; for your own models, "given" (a denoiser),
+ * "score_network" or "oracle". */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
 /* Frees a prior; NULL is allowed. */
 THOMPSON_API void thompson_prior_close(thompson_prior *prior);

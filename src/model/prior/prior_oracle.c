@@ -260,10 +260,8 @@ static Status prior_oracle_find_coordinates(Arena *memory, OraclePrior *self, co
     chain->shift[i] = mean;
     square += variance / d;
   }
-  if (!isfinite(square)) { /* the oracle has failed */
-    memset(chain->shift, 0, (size_t)d * sizeof *chain->shift);
-    square = 1;
-  }
+  if (!isfinite(square))
+    return status_set(STATUS_INPUT, "the oracle failed, or gave values that are not finite");
   const double scale = fmin(fmax(sqrt(square), range->sigma_min), range->sigma_max);
   const ScheduleRule rule = prior_oracle_rule(range, scale);
   for (int i = 0; i < d; i++) chain->scale[i] = scale;
@@ -291,7 +289,7 @@ Status prior_oracle_buffers(Arena *memory, Oracle *oracle) {
 
 /* ---- functions of the caller's */
 
-enum { GIVEN_BATCH = 4096 };
+enum { GIVEN_BATCH = 1024 };
 
 static int prior_oracle_given_mean(const Oracle *self, int m, int t, double sigma) {
   const OracleFunctions *functions = self->context;

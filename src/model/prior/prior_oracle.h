@@ -31,7 +31,7 @@ Status prior_oracle_buffers(Arena *memory, Oracle *oracle);
 
 /* Creates a prior with an oracle that is ready to be asked, which is copied. A few draws from its chain tell
  * the coordinates of the chain: their mean and standard deviation. Returns STATUS_INPUT if the range is not
- * 0 < sigma_min < sigma_max. */
+ * 0 < sigma_min < sigma_max, or if they are not finite. */
 Status prior_oracle(Arena *memory, const Oracle *oracle, const OracleRange *range, Prior *out);
 
 /* The same in functions of the caller's, for row-major arrays. They return 0, or another number on failure.
