@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Prior.from_oracle and Prior.from_velocity: closed forms of a mixture of Gaussians as if they were a user's networks, against its exact posterior."""
 
+import importlib.util
 import os
+import pathlib
 import pickle
 import unittest
 
@@ -109,6 +111,43 @@ class Closed(unittest.TestCase):
             draws.append(agent.draw(20))
         for other in draws[1:]:
             np.testing.assert_allclose(other, draws[0], atol=0.01)
+
+    def test_flow(self):
+        """docs/flow.py, with a tenth of its training: its products are derivatives, and draws given the first coordinate lie near the circle on both sides of the axis."""
+        spec = importlib.util.spec_from_file_location("flow", pathlib.Path(program.SOURCE, "docs", "flow.py"))
+        flow = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(flow)
+        rng = np.random.default_rng(5)
+        network, x, v = flow.Network(2, 8, rng), rng.standard_normal((4, 2)), rng.standard_normal((4, 2))
+        np.testing.assert_allclose(network.jvp(x, 0.3, v), (network(x + 1e-5 * v, 0.3) - network(x - 1e-5 * v, 0.3)) / 2e-5, atol=1e-8)
+        theta = flow.main(800)
+        self.assertLess(abs(np.hypot(*theta.T).mean() - 1.487), 0.15)  # a standard deviation and a half of the ring
+        self.assertTrue(0.25 < (theta[:, 1] > 0).mean() < 0.75)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_torch(self):
+        """A network of PyTorch in single precision, with its products by differentiation: here one that is the oracle of N(0, I), exact by conjugacy."""
+        import torch
+
+        class Oracle:
+            scale = torch.nn.Parameter(torch.ones(2))
+
+            def at(self, x, sigma):
+                return self.scale * x / (1 + sigma ** 2)
+
+            def __call__(self, x, sigma):
+                with torch.no_grad():
+                    return self.at(torch.tensor(x, dtype=torch.float32), sigma).numpy()
+
+            def jvp(self, x, sigma, v):
+                x, v = (torch.tensor(each, dtype=torch.float32) for each in (x, v))
+                return torch.autograd.functional.jvp(lambda at: self.at(at, sigma), x, v)[1].detach().numpy()
+
+        agent = thompson.Posterior(thompson.Prior.from_oracle(Oracle(), 2, 0.01, 100), noise=1, seed=1)
+        agent.observe([[1.0, 0.0]], [2.0])
+        theta = agent.draw(2000)
+        np.testing.assert_allclose(theta.mean(axis=0), [1, 0], atol=5 / np.sqrt(2000))
+        np.testing.assert_allclose(theta.std(axis=0), [np.sqrt(0.5), 1], rtol=5 / np.sqrt(4000))
 
     def test_sample(self):
         """Samples of the prior have the mixture's mean, and its spread within 10%: a reverse chain of a hundred stages makes samples narrower. 4 000 samples: five standard errors."""
