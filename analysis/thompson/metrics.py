@@ -11,7 +11,8 @@ NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distan
          "sliced_wasserstein": "sliced Wasserstein distance",
          "max_sliced_wasserstein": "max-sliced Wasserstein distance", "sd_ratio": "SD of draws / SD of exact draws",
          "mode_weight_error": "mode weight error (total variation)", "largest_mode": "share of the fullest mode", "mean_error": "error of the mean",
-         "covariance_error": "relative error of the covariance", "ess": "effective sample size"}
+         "covariance_error": "relative error of the covariance", "ess": "effective sample size",
+         "marginal_mean_error": "largest error of a mean / SD of exact draws", "marginal_sd_error": "largest relative error of an SD"}
 IDEAL = {"sd_ratio": 1.0}
 
 

@@ -177,6 +177,45 @@ Status measure_max_sliced_wasserstein(const Comparison *self, double *out) {
   return STATUS_OK;
 }
 
+/* Computes the mean and the standard deviation of coordinate i of a cloud. */
+static void metric_coordinate_moments(const Cloud *x, int i, double *mean, double *sd) {
+  const double *row = x->theta + (size_t)i * (size_t)x->n;
+  double sum = 0, squares = 0;
+  for (int k = 0; k < x->n; k++) sum += row[k];
+  *mean = sum / x->n;
+  for (int k = 0; k < x->n; k++) squares += (row[k] - *mean) * (row[k] - *mean);
+  *sd = sqrt(squares / x->n);
+}
+
+/* Returns the larger number; NAN if one of them is none. */
+static double metric_larger(double a, double b) { return isnan(a) || isgreater(a, b) ? a : b; }
+
+/* Computes the largest errors of a coordinate: of the mean, in standard deviations of y, and of the standard
+ * deviation, relative to that of y. NAN if a coordinate of y does not vary. */
+static void metric_marginal_errors(const Comparison *self, double *of_mean, double *of_sd) {
+  *of_mean = *of_sd = 0;
+  for (int i = 0; i < self->d; i++) {
+    double mean_x, sd_x, mean_y, sd_y;
+    metric_coordinate_moments(self->x, i, &mean_x, &sd_x);
+    metric_coordinate_moments(self->y, i, &mean_y, &sd_y);
+    const double unit = sd_y > 0 ? sd_y : NAN;
+    *of_mean = metric_larger(*of_mean, fabs(mean_x - mean_y) / unit);
+    *of_sd = metric_larger(*of_sd, fabs(sd_x / unit - 1));
+  }
+}
+
+Status measure_marginal_mean_error(const Comparison *self, double *out) {
+  double of_sd;
+  metric_marginal_errors(self, out, &of_sd);
+  return STATUS_OK;
+}
+
+Status measure_marginal_sd_error(const Comparison *self, double *out) {
+  double of_mean;
+  metric_marginal_errors(self, &of_mean, out);
+  return STATUS_OK;
+}
+
 /* Returns the trace of the covariance of a cloud. */
 static double metric_trace(int d, const Cloud *x) {
   double sum = 0;

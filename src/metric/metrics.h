@@ -23,6 +23,9 @@
   BESIDE(mean_error, "moments", "distance between the means of the draws and of exact draws")                \
   BESIDE(covariance_error, "moments",                                                                        \
          "relative Frobenius distance between the covariances of the draws and of exact draws")              \
+  BESIDE(marginal_mean_error, "marginals",                                                                   \
+         "largest error of the mean of a coordinate, in standard deviations of exact draws")                 \
+  BESIDE(marginal_sd_error, "marginals", "largest relative error of the standard deviation of a coordinate") \
   BESIDE(distance, "distance", "mean distance of the draws to theta*")                                       \
   ALONE(rank, "rank", "rank of theta* among the draws, in a random direction")                               \
   ALONE(rank_norm, "rank_norm", "rank of |theta*| among the norms of the draws")                             \

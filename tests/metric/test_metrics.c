@@ -190,6 +190,21 @@ static void test_moments(void) {
   CU_ASSERT(isnan(of_covariances(measure_covariance_error, full, none)));
 }
 
+/* Checks the errors of marginals: the mean is off by 3 sd in coordinate 1, the deviation by half in
+ * coordinate 0; what is not a number stays so. */
+static void test_marginals(void) {
+  double x[] = {1, 3, 4, 6}, y[] = {0, 4, 1, 3}, of_mean, of_sd;
+  const Cloud own = {.n = 2, .theta = x}, exact = {.n = 2, .theta = y};
+  const Comparison comparison = {.d = 2, .x = &own, .y = &exact};
+  CHECK_OK(measure_marginal_mean_error(&comparison, &of_mean));
+  CHECK_OK(measure_marginal_sd_error(&comparison, &of_sd));
+  CU_ASSERT(of_mean == 3 && of_sd == 0.5);
+  x[0] = NAN;
+  CHECK_OK(measure_marginal_mean_error(&comparison, &of_mean));
+  CHECK_OK(measure_marginal_sd_error(&comparison, &of_sd));
+  CU_ASSERT(isnan(of_mean) && isnan(of_sd));
+}
+
 /* Returns the clouds of check_metric: order 0 as drawn, 1 with the points of x and y in reverse. */
 static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, double *moments) {
   double points[200];
@@ -398,6 +413,7 @@ int main(void) {
                          {"shift", test_shift},
                          {"energy score", test_energy_score},
                          {"moments", test_moments},
+                         {"marginals", test_marginals},
                          {"mode weights", test_mode_weights},
                          {"distance", test_distance},
                          {"rank", test_rank},
