@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the tables of docs/results/external.md from published results (data/published) and from results of the studies in jobs/external.
 
-    docs/write_external.py results/mcgdiff ...        one folder, or several that share the settings of the study
+    docs/write_external.py results/mcgdiff results/bipsda results/bernoulli_glm        several folders may share the settings of a study
 """
 import csv
 import pathlib
@@ -13,18 +13,45 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "results" / "external.md"
-BEGIN, END = "<!-- Written by docs/write_external.py: from here -->", "<!-- Written by docs/write_external.py: to here -->"
+MARK = "<!-- Written by docs/write_external.py: {} {} -->"
 METHODS = ("MCGDiff", "DDRM", "DPS", "RNVP")
 BASELINE = "prior weights"  # the right components with the prior's weights
+OURS = "twisted"  # knows only the denoiser, as the published methods do
+NONE = "none printed"
 
 
-def published():
+def rows_of(name):
+    """The rows of a file of data/published, as they stand there."""
+    with open(ROOT / "data" / "published" / f"{name}.csv", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def published_mixture():
     """{(dimension, observed): {method: (distance, half width)}}, as printed."""
     out = {}
-    with open(ROOT / "data" / "published" / "mcgdiff.csv", encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            out.setdefault((int(row["dimension"]), int(row["observed"])), {})[row["method"]] = (row["distance"], row["half_width"])
+    for row in rows_of("mcgdiff"):
+        out.setdefault((int(row["dimension"]), int(row["observed"])), {})[row["method"]] = (row["distance"], row["half_width"])
     return out
+
+
+def best_published(methods):
+    """The method with the smallest distance, and what is printed of it."""
+    name = min(METHODS, key=lambda method: float(methods[method][0]))
+    return f"{name} {' ± '.join(methods[name])}"
+
+
+def published_clicks():
+    """The largest errors of the published reference draws of bernoulli_glm against the means and deviations of importance sampling."""
+    moments = {}
+    for row in rows_of("bernoulli_glm"):
+        moments.setdefault(row["source"], []).append([[float(row[f"{name}{i + 1}"]) for i in range(10)] for name in ("mean", "sd")])
+    reference, truth = (np.array(moments[source]) for source in ("reference", "importance"))  # [observation, mean or sd, coordinate]
+    of_mean = np.abs(reference[:, 0] - truth[:, 0]) / truth[:, 1]
+    return errors(of_mean.max(), np.abs(reference[:, 1] / truth[:, 1] - 1).max())
+
+
+def errors(of_mean, of_sd):
+    return f"{of_mean:.3f} sd, {100 * of_sd:.1f}%"
 
 
 def half_width(x):
@@ -43,45 +70,99 @@ def of_cases(values):
 
 
 def read(folder):
-    """{(dimension, observed): {"floor": distances, policy: {variable: values of all problems}}} of a results folder."""
+    """(name of the study, {setting: {policy or "floor": {variable: values of all problems}}}) of a results folder."""
     out = {}
     with netCDF4.Dataset(pathlib.Path(folder) / "results.nc") as file:
         policies, names = ([str(name) for name in file[variable][:]] for variable in ("policy", "setting"))
+        measured = [name for name, variable in file.variables.items() if variable.dimensions[:3] == ("setting", "policy", "run")]
         for s, name in enumerate(names):
-            key = tuple(map(int, re.search(r"mcgdiff_(\d+)_(\d+)", name).groups()))
-            here = out.setdefault(key, {})
-            here["floor"] = of_cases(file["sliced_wasserstein_floor"][s, 0])
-            for p, policy in enumerate(policies):
-                here[policy] = {variable: of_cases(file[variable][s, p]) for variable in ("sliced_wasserstein", "seconds", "oracle_calls", "distinct")}
-    return out
+            here = out.setdefault(name, {"floor": {}})
+            for variable in measured:
+                if variable.endswith("_floor"):
+                    here["floor"][variable.removesuffix("_floor")] = of_cases(file[variable][s, 0])
+                    continue
+                for p, policy in enumerate(policies):
+                    here.setdefault(policy, {})[variable] = of_cases(file[variable][s, p])
+        return re.match(r"name: (\w+)", file.config)[1], out
 
 
-def tables(folders):
-    found, printed = {}, published()
-    for folder in folders:
-        found |= read(folder)
-    policies = [name for name in next(iter(found.values())) if name != "floor"]
+def numbers(pattern, found):
+    """The settings of a study by the numbers in their names, in rising order."""
+    return sorted((tuple(map(float, re.search(pattern, name).groups())), here) for name, here in found.items())
+
+
+def summary(mixture, inpainting, clicks):
+    """The first table of the page."""
+    printed = published_mixture()
+    lines = ["| task | best published | ours | floor |", "|---|---|---|---|"]
+    for (d, observed), here in mixture:
+        ours, floor = (cell(here[name]["sliced_wasserstein"]) for name in (OURS, "floor"))
+        lines.append(f"| 25 Gaussians, d = {d:g}, {observed:g} observed | {best_published(printed[int(d), int(observed)])} | `{OURS}` {ours} | {floor} |")
+    for (noise,), here in inpainting:
+        ours, floor = (cell(here[name]["sliced_wasserstein"]) for name in (OURS, "floor"))
+        lines.append(f"| inpainting, d = 10, noise {noise:g} | {NONE} | `{OURS}` {ours} | {floor} |")
+    ours, floor = (errors(*(clicks[name][f"marginal_{of}_error"].max() for of in ("mean", "sd"))) for name in ("mixts", "floor"))
+    lines.append(f"| ten logistic regressions, d = 10 | reference draws {published_clicks()} | `mixts` {ours} | {floor} |")
+    return "\n".join(lines)
+
+
+def mixture_tables(mixture):
+    printed = published_mixture()
+    policies = [name for name in mixture[0][1] if name != "floor"]
     lines = ["| d, observed | " + " | ".join(METHODS) + " | " + " | ".join(f"`{name}`" for name in policies) + " | floor | " + f"{BASELINE} |",
              "|---" * (len(METHODS) + len(policies) + 3) + "|"]
-    for key, here in sorted(found.items()):
-        row = [" ± ".join(printed[key][method]) for method in METHODS]
-        row += [cell(here[policy]["sliced_wasserstein"]) for policy in policies] + [cell(here["floor"]), " ± ".join(printed[key][BASELINE])]
-        lines.append(f"| {key[0]}, {key[1]} | " + " | ".join(row) + " |")
+    for (d, observed), here in mixture:
+        methods = printed[int(d), int(observed)]
+        row = [" ± ".join(methods[method]) for method in METHODS]
+        row += [cell(here[name]["sliced_wasserstein"]) for name in [*policies, "floor"]] + [" ± ".join(methods[BASELINE])]
+        lines.append(f"| {d:g}, {observed:g} | " + " | ".join(row) + " |")
     lines += ["", "| d, observed | sampler | CPU s per problem | denoiser calls per draw | distinct draws | worst problem |", "|---|---|---|---|---|---|"]
-    for key, here in sorted(found.items()):
+    for (d, observed), here in mixture:
         for policy in policies:
             of = here[policy]
             distinct = "all" if np.isnan(of["distinct"]).all() else f"{of['distinct'].mean():.2f}"
-            lines.append(f"| {key[0]}, {key[1]} | `{policy}` | {np.mean(of['seconds']):.2f} | {of['oracle_calls'].mean():.0f} | {distinct} | {of['sliced_wasserstein'].max():.2f} |")
+            lines.append(f"| {d:g}, {observed:g} | `{policy}` | {np.mean(of['seconds']):.2f} | {of['oracle_calls'].mean():.0f} | {distinct} | {of['sliced_wasserstein'].max():.2f} |")
     return "\n".join(lines)
+
+
+def inpainting_table(inpainting):
+    policies = [name for name in inpainting[0][1] if name != "floor"]
+    lines = ["| noise | " + " | ".join(f"`{name}`" for name in policies) + " | floor |", "|---" * (len(policies) + 2) + "|"]
+    for (noise,), here in inpainting:
+        lines.append(f"| {noise:g} | " + " | ".join(cell(here[name]["sliced_wasserstein"]) for name in [*policies, "floor"]) + " |")
+    return "\n".join(lines)
+
+
+def clicks_table(clicks):
+    lines = ["| sampler | sliced Wasserstein | largest error of a mean, of a deviation | CPU s per posterior |", "|---|---|---|---|"]
+    for name, of in clicks.items():
+        seconds = f"{of['seconds'].mean():.1f}" if "seconds" in of else ""
+        shown = name if name == "floor" else f"`{name}`"
+        lines.append(f"| {shown} | {cell(of['sliced_wasserstein'])} | {errors(of['marginal_mean_error'].max(), of['marginal_sd_error'].max())} | {seconds} |")
+    return "\n".join(lines)
+
+
+def tables(folders):
+    """{name of the table: text}."""
+    found = {}
+    for folder in folders:
+        name, results = read(folder)
+        found.setdefault(name, {}).update(results)
+    mixture, inpainting = numbers(r"mcgdiff_(\d+)_(\d+)", found["mcgdiff"]), numbers(r"inpainting_([\d.]+)\.nc", found["bipsda"])
+    clicks = next(iter(found["bernoulli_glm"].values()))
+    return {"summary": summary(mixture, inpainting, clicks), "mixture": mixture_tables(mixture), "inpainting": inpainting_table(inpainting),
+            "clicks": clicks_table(clicks)}
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n\n" + tables(sys.argv[1:]) + "\n\n" + END + rest.split(END)[1], encoding="utf-8")
+    for name, text in tables(sys.argv[1:]).items():
+        before, rest = page.split(MARK.format(name, "from here"))
+        end = MARK.format(name, "to here")
+        page = before + MARK.format(name, "from here") + "\n\n" + text + "\n\n" + end + rest.split(end)[1]
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
