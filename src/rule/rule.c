@@ -14,6 +14,7 @@
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "rule/rule_index.h"
+#include "sampler/unknown_noise.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -203,7 +204,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   if (propensity) {
     out->propensity_draws = (int)config_int(options, "propensity_draws");
     out->gaussian = sampler_is_gaussian(&out->sampler) && !out->sampler.guard && method->exact &&
-                    sampler_has_moments(method, true, true);
+                    sampler_has_moments(method, true, true) && !unknown_noise_asked(options);
   }
   ALLOCATE(memory, out->arm, runs);
   ALLOCATE(memory, out->top, runs);

@@ -5,6 +5,7 @@
 #include "model/history/history_subspace.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/oracle_counter.h"
+#include "sampler/unknown_noise.h"
 #include "sampler/unseen.h"
 
 #include <cblas.h>
@@ -223,6 +224,10 @@ Status observed_check(const SamplerOps *method, const SamplerSetup *setup) {
   History none;
   Frame frame;
   Sampler sampler;
+  if (unknown_noise_asked(setup->options))
+    return status_set(STATUS_INPUT,
+                      "noise: unknown: draws of one history, of which few directions are observed, "
+                      "need a known noise");
   TRY(observed_check_size(method, setup));
   if (!setup->prior->isotropic) return STATUS_OK; /* any prior of x will do */
   ALLOCATE(&scratch, zeros, setup->prior->d);

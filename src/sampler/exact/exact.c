@@ -18,6 +18,7 @@
 #include "sampler/exact/envelope.h"
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
+#include "sampler/unknown_noise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -292,13 +293,57 @@ const SamplerOps sampler_exact = {
     .moments_need = NEEDS_MIXTURE | NEEDS_CONJUGATE,
 };
 
+/* ---- under a Gaussian prior the noise may be unknown */
+
+static const ConfigKey TS_KEYS[] = {MIXTURE_POSTERIOR_KEYS, UNKNOWN_NOISE_KEYS, {.name = NULL}};
+
+/* Returns whether draws come from the posterior under the noise of the problem. */
+static bool ts_targets_posterior(const Config *options) { return !unknown_noise_asked(options); }
+
+static Status ts_check(const Config *options, const Likelihood *likelihood) {
+  TRY(mixture_posterior_check(options, likelihood));
+  return unknown_noise_check(options, likelihood);
+}
+
+static Status ts_create(Sampler *self, const SamplerSetup *setup) {
+  UnknownNoise *state;
+  if (!unknown_noise_asked(setup->options)) return exact_mixture_create(self, setup);
+  TRY(unknown_noise_create(self, setup, 1, &state));
+  self->state = state;
+  return STATUS_OK;
+}
+
+static void ts_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+                      int64_t *fallbacks) {
+  if (unknown_noise_asked(self->setup.options))
+    unknown_noise_sample(self->state, history, rng, draws, theta, fallbacks);
+  else
+    exact_mixture_sample(self, history, rng, draws, theta, fallbacks);
+}
+
+static void ts_moments(Sampler *self, const History *history, double *mean, double *covariance,
+                       int64_t *fallbacks) {
+  if (unknown_noise_asked(self->setup.options))
+    unknown_noise_moments(self->state, history, mean, covariance, fallbacks);
+  else
+    exact_mixture_moments(self, history, mean, covariance, fallbacks);
+}
+
 const SamplerOps sampler_ts = {
     .name = "ts",
     .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
     .reference = "Chapelle and Li (2011); DiffTS paper, equation 3",
     .default_prior = "standard",
     .needs = NEEDS_GAUSSIAN,
-    POSTERIOR_OPS,
+    .exact = true,
+    .keeps_digits = true,
+    .keys = TS_KEYS,
+    .targets_posterior = ts_targets_posterior,
+    .check = ts_check,
+    .create = ts_create,
+    .vectors = sampler_always_vectors,
+    .sample = ts_sample,
+    .moments = ts_moments,
 };
 
 const SamplerOps sampler_tuned_ts = {

@@ -12,6 +12,7 @@
 #include "core/linalg/linalg.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/sampler.h"
+#include "sampler/unknown_noise.h"
 
 #include <string.h>
 
@@ -26,6 +27,7 @@ typedef struct {
   int *rows; /* [B]: how many rows the evidence of each run holds */
   double *phi; /* [d] */
   History linear; /* with that evidence */
+  UnknownNoise *noise; /* with `noise: unknown`, which does all of the work */
 } Lints;
 
 static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) {
@@ -35,6 +37,8 @@ static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) 
   Lints *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
+  if (unknown_noise_asked(setup->options))
+    return unknown_noise_create(sampler, setup, config_real(setup->options, "lambda"), &self->noise);
   self->linearised = !likelihood_is_linear(setup->likelihood);
   if (self->linearised) {
     self->gaussian = (Likelihood){.ops = likelihood_find("gaussian"), .noise = setup->likelihood->noise};
@@ -82,6 +86,10 @@ static const History *lints_linear_history(Lints *self, const History *history) 
 static void lints_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
   Lints *self = sampler->state;
+  if (self->noise) {
+    unknown_noise_sample(self->noise, history, rng, draws, theta, fallbacks);
+    return;
+  }
   const History *linear = lints_linear_history(self, history);
   double *factor = self->potential.precision, *mean = self->potential.vector;
   const int d = sampler->d;
@@ -102,6 +110,10 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
 static void lints_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
                           int64_t *fallbacks) {
   Lints *self = sampler->state;
+  if (self->noise) {
+    unknown_noise_moments(self->noise, history, mean, covariance, fallbacks);
+    return;
+  }
   const History *linear = lints_linear_history(self, history);
   double *factor = self->potential.precision, *vector = self->potential.vector;
   const int d = sampler->d, runs = history->runs;
@@ -119,7 +131,11 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
   }
 }
 
-static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, UNKNOWN_NOISE_KEYS, {.name = NULL}};
+
+static bool lints_targets_posterior(const Config *options) {
+  return potential_targets_posterior(options) && !unknown_noise_asked(options);
+}
 
 const SamplerOps sampler_lints = {
     .name = "lints",
@@ -131,7 +147,8 @@ const SamplerOps sampler_lints = {
     .exact = true,
     .by_observation = true,
     .keys = KEYS,
-    .targets_posterior = potential_targets_posterior,
+    .targets_posterior = lints_targets_posterior,
+    .check = unknown_noise_check,
     .create = lints_sampler_create,
     .sample = lints_sample,
     .moments = lints_moments,
