@@ -13,7 +13,7 @@ typedef struct World World;
 /* Where rewards come from. */
 typedef enum {
   REWARDS_OF_THETA, /* a likelihood and theta* */
-  REWARDS_OF_ARMS, /* events that give the reward of every arm */
+  REWARDS_OF_ARMS, /* rounds that give the reward of every arm */
   REWARDS_OF_LOG, /* events that give the reward of the arm that was taken */
   REWARDS_OF_CASES /* observations that each run has of its own */
 } ProblemRewards;

@@ -10,6 +10,7 @@
   ENTRY(pool) /* pool.c */                                                                                   \
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
+  ENTRY(wheel) /* wheel.c */                                                                                 \
   ENTRY(table) /* problem_logged.c */                                                                        \
   ENTRY(logged) /* problem_logged.c */                                                                       \
   ENTRY(cases) /* problem_cases.c */

@@ -43,7 +43,8 @@ const ConfigKey study_keys[] = {
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file, a table of "
           "rewards (family: table) or cases (family: cases)")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, the rows of "
+         "number of arms K; auto: 50 in a pool, 10 with a twin, 5 on the wheel, d with features: basis, the "
+         "rows of "
          "problem.operator unless it is spectrum, else 100, but no more than an embedding file has; all: "
          "those of an embedding file, in its order"),
      .words = "auto all"},
@@ -54,7 +55,8 @@ const ConfigKey study_keys[] = {
      .words = "none switch"},
     {INT("problem.drift.every", 0, 10000000, "0", "rounds after which theta* is drawn again")},
     {INT("problem.dimension", 1, 10000, "auto",
-         "dimension d of theta; auto: that of problem.theta or of the file; 20 in a pool, 10 with a twin, "
+         "dimension d of theta; auto: that of problem.theta or of the file; 20 in a pool, 10 with a twin, 3 "
+         "on the wheel, "
          "5 in the convergence study"),
      .words = "auto"},
     {WORD("problem.features", "ball",
@@ -85,9 +87,11 @@ const ConfigKey study_keys[] = {
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
     {REAL("problem.noise", TINY, 1e6, "auto",
-          "reward standard deviation sigma; auto: 1, or what an embedding file says; in a pool it multiplies "
-          "the one that gives a signal-to-noise ratio of 1"),
+          "reward standard deviation sigma; auto: 1, or what an embedding file says, or 0.05 on the wheel; "
+          "in a pool it multiplies the one that gives a signal-to-noise ratio of 1"),
      .words = "auto"},
+    {REAL("problem.delta", 0, 1, "0.95",
+          "wheel: contexts farther than this from the centre have an arm that earns 50")},
     {REAL("problem.zeta", 0, 1e6, "1", "noise on the members of a pool, which are N(0, I)")},
     {WORD("problem.reward", "linear", "what a reward in a pool depends on: phi' theta or its square"),
      .words = POOL_REWARDS},

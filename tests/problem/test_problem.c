@@ -438,7 +438,7 @@ static void check_problem(const Problem *problem) {
   enum { B = 5, AT = 3 };
   World block, alone;
   Samples samples;
-  const int d = problem->d, vectors = problem_vectors(problem);
+  const int d = problem->d, vectors = problem_vectors(problem), each = problem_unknowns(problem);
   CHECK_OK(world_create(problem, 0, 2, B, &block));
   CHECK_OK(world_create(problem, 0, 2 + AT, 1, &alone));
   for (uint32_t round = 1; round < 4; round++) {
@@ -446,7 +446,9 @@ static void check_problem(const Problem *problem) {
     int arm[B] = {0};
     CU_ASSERT_FATAL(d <= 64);
     world_advance(&block, round), world_advance(&alone, round);
-    for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(block.theta[i * B + AT], alone.theta[i]);
+    for (int i = 0; i < d; i++)
+      for (int k = 0; k < each; k++)
+        CU_ASSERT_EQUAL(block.theta[(i * B + AT) * each + k], alone.theta[i * each + k]);
     for (int i = 0; i < d * vectors; i++) CU_ASSERT_EQUAL(block.features[i * B + AT], alone.features[i]);
     world_play(&block, arm, phi, y, regret);
     for (int b = 0; b < B; b++) CU_ASSERT(regret[b] >= 0 && isfinite(y[b]));
