@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Write the tables of docs/results/bandits.md from published results (data/published) and from results of the studies in jobs/external.
+
+    docs/write_bandits.py [results/bernoulli] [results/linear_showdown] [results/wheel]        tables of other folders stay as they are
+"""
+import csv
+import pathlib
+import re
+import sys
+
+import netCDF4
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "results" / "bandits.md"
+
+
+def published(name):
+    """The rows of a table, as they are printed."""
+    with open(ROOT / "data" / "published" / f"{name}.csv", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def final_regret(folder, key):
+    """{value of the swept key: {policy: regret of each run after the last round}}."""
+    with netCDF4.Dataset(pathlib.Path(folder) / "results.nc") as file:
+        policies = [str(name) for name in file["policy"][:]]
+        regret = np.ma.filled(file["regret"][:], np.nan)
+        out = {}
+        for s, setting in enumerate(file["setting"][:]):
+            curves = regret[s]
+            last = np.flatnonzero(~np.isnan(curves[0, 0]))[-1]
+            value = re.search(rf"{re.escape(key)}=([\d.]+)", str(setting))[1]
+            out[value] = {policy: curves[p, :, last] for p, policy in enumerate(policies)}
+    return out
+
+
+def mean_and_error(x):
+    return f"{np.mean(x):.3g} ± {np.std(x, ddof=1) / np.sqrt(len(x)):.2g}"
+
+
+def mean_and_deviation(x):
+    return f"{np.mean(x):.1f} ± {np.std(x, ddof=1):.1f}"
+
+
+def table(head, rows):
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def bernoulli(folder):
+    printed = published("bernoulli")
+    ours = final_regret(folder, "problem.rounds")
+    best = [f"{row['rounds']} rounds: {row['successes']} ({row['source']})" for row in printed if row["policy"] == "optimal"]
+    exact = {(row["rounds"], row["policy"]): 2 / 3 * float(row["rounds"]) - float(row["successes"]) for row in printed}
+    rows = []
+    for rounds, policies in ours.items():
+        known = [f"{exact[rounds, name]:.4f}" if (rounds, name) in exact else "" for name in ("optimal", "thompson", "greedy")]
+        rows.append([rounds, *known, *(mean_and_error(x) for x in policies.values())])
+    head = ["rounds", "optimum", "exact `thompson`", "exact `greedy`", *(f"`{name}`" for name in ours[next(iter(ours))])]
+    return "Expected successes of the optimal policy, as printed or computed: " + "; ".join(best) + ".\n\n" + table(head, rows)
+
+
+def linear_showdown(folder):
+    ours = final_regret(folder, "problem.dimension")
+    here = {problem: ours[dimension] for problem, dimension in (("20d", "4"), ("40d", "8"))}
+    rows = {}
+    for row in published("linear_showdown"):
+        label = f"{row['method']}, {'as published' if row['source'] == 'showdown' else 'recomputed in NumPy'}"
+        rows.setdefault(label, {})[row["problem"]] = f"{row['regret']} ± {row['spread']}"
+    for problem, policies in here.items():
+        for name, regret in policies.items():
+            method = re.sub(r" \d+d$", "", name)
+            if method == name or name.endswith(problem):
+                rows.setdefault(f"`{method}`", {})[problem] = mean_and_deviation(regret)
+    return table(["", "20d", "40d"], [[label, cells.get("20d", ""), cells.get("40d", "")] for label, cells in rows.items()])
+
+
+def wheel(folder):
+    deltas = ["0.5", "0.7", "0.9", "0.95", "0.99"]
+    rows = {}
+    for row in published("wheel"):
+        label = f"{row['method']} ({row['source']}), {row['rounds']} rounds, {row['kind']}"
+        rows.setdefault(label, {})[row["delta"]] = f"{row['regret']} ± {row['spread']}"
+    for delta, policies in final_regret(folder, "problem.delta").items():
+        for name, regret in policies.items():
+            if name != "random":
+                rows.setdefault(f"`{name}`, 2000 rounds, sd", {})[delta] = mean_and_deviation(100 * regret / np.mean(policies["random"]))
+    return table(["", *deltas], [[label, *(cells.get(delta, "") for delta in deltas)] for label, cells in rows.items()])
+
+
+TABLES = {"bernoulli": bernoulli, "linear_showdown": linear_showdown, "wheel": wheel}
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    page = PAGE.read_text(encoding="utf-8")
+    for folder in sys.argv[1:]:
+        name = pathlib.Path(folder).name
+        if name not in TABLES:
+            sys.exit(f"{folder}: the folder must be named {', '.join(TABLES)}")
+        begin, end = (f"<!-- Written by docs/write_bandits.py: {word} {name} -->" for word in ("from", "to"))
+        before, rest = page.split(begin)
+        page = before + begin + "\n\n" + TABLES[name](folder) + "\n\n" + end + rest.split(end)[1]
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Published results: every row of the bandit tables stands on its page as it is printed, the dynamic program of two Bernoulli arms has the published
+digits, and the priors of click rates are what they say. Ends with one line "N passed, N failed"."""
+import csv
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import netCDF4
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import logistic
+
+import bernoulli_optimum
+import summary
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def rows(name):
+    with open(ROOT / "data" / "published" / f"{name}.csv", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def page_part(name):
+    text = (ROOT / "docs" / "results" / "bandits.md").read_text(encoding="utf-8")
+    return re.search(rf"from {name} -->(.*)<!-- [^>]*to {name} -->", text, re.DOTALL)[1]
+
+
+class Page(unittest.TestCase):
+    def test_cells(self):
+        """The line of a method has the printed number in the column of its setting."""
+        for name, setting, label in (("wheel", "delta", lambda row: f"{row['method']} ({row['source']}), {row['rounds']} rounds, {row['kind']}"),
+                                     ("linear_showdown", "problem",
+                                      lambda row: f"{row['method']}, {'as published' if row['source'] == 'showdown' else 'recomputed in NumPy'}")):
+            lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in page_part(name).splitlines() if line.startswith("|")]
+            cells = {line[0]: dict(zip(lines[0], line)) for line in lines[2:]}
+            for row in rows(name):
+                self.assertEqual(cells[label(row)][row[setting]], f"{row['regret']} ± {row['spread']}", row)
+
+    def test_optimum(self):
+        for row in rows("bernoulli"):
+            if row["policy"] == "optimal":
+                self.assertIn(f"{row['rounds']} rounds: {row['successes']}", page_part("bernoulli"))
+
+
+class Bernoulli(unittest.TestCase):
+    def test_published_digits(self):
+        for row in rows("bernoulli"):
+            policy, rounds = row["policy"], int(row["rounds"])
+            if policy != "optimal" and rounds > 60:
+                continue  # two seconds each
+            digits = max(12, len(row["successes"].replace(".", ""))) if row["source"] == "BinaryBandit" else len(row["successes"].replace(".", ""))
+            self.assertAlmostEqual(bernoulli_optimum.successes(policy, rounds) / float(row["successes"]), 1, delta=5 * 10.0 ** -min(digits, 13))
+
+    def test_best_mean(self):
+        """E max of two uniform numbers is 2/3; of two Beta(2, 1), whose distribution function is x^2, 1 - 1/5."""
+        self.assertAlmostEqual(bernoulli_optimum.best_mean(1, 1), 2 / 3, places=14)
+        self.assertAlmostEqual(bernoulli_optimum.best_mean(2, 1), 4 / 5, places=14)
+
+    def test_one_round(self):
+        """After one round with Beta(2, 1): the mean of an arm, whatever is played."""
+        for policy in bernoulli_optimum.POLICIES:
+            self.assertAlmostEqual(bernoulli_optimum.successes(policy, 1, 2, 1), 2 / 3, places=14)
+
+
+class Priors(unittest.TestCase):
+    def made(self, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "prior.nc"
+            subprocess.run([sys.executable, ROOT / "data" / "make_priors.py", *arguments, "-o", path], check=True)
+            with netCDF4.Dataset(path) as file:
+                return tuple(file[name][:].data for name in ("weight", "mean", "covariance"))
+
+    def test_uniform(self):
+        """Each coordinate has the logistic distribution to 5e-5, and the two are independent: weights are products."""
+        weight, mean, covariance = self.made("uniform", "--arms", "2")
+        self.assertAlmostEqual(weight.sum(), 1, places=12)
+        self.assertTrue((mean == 0).all() and (covariance[:, 0, 1] == 0).all())
+        x = np.linspace(-20, 20, 2001)
+        for i in range(2):
+            below = ndtr(x[:, None] / np.sqrt(covariance[:, i, i])) @ weight
+            self.assertLess(np.abs(below - logistic.cdf(x)).max(), 5e-5)
+        square = weight.reshape(3, 3)
+        np.testing.assert_allclose(square, np.outer(square.sum(1), square.sum(0)), atol=1e-12)
+
+    def test_rates(self):
+        weight, mean, covariance = self.made("rates", "--mean", "-3.9", "--sd", "0.5", "--arms", "3")
+        np.testing.assert_array_equal(weight, [1])
+        np.testing.assert_array_equal(mean, [[-3.9] * 3])
+        np.testing.assert_array_equal(covariance, [0.25 * np.eye(3)])
+
+
+if __name__ == "__main__":
+    summary.run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
