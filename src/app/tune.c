@@ -72,9 +72,22 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   }
 }
 
-/* Writes "policies=[...]": the default candidates, which vary the study's only policy. */
+/* Returns whether a policy, as a line of options, suits the study: a history that forgets, say, cannot be
+ * tempered. */
+static bool tune_candidate_fits(const char *text, AppTexts sets, const char *policy) {
+  char set[2 * POLICY_LINE];
+  Study study;
+  snprintf(set, sizeof set, "policies=[%s]", policy);
+  sets.texts[sets.count++] = set;
+  const bool fits = app_study_of_file(arguments.study, text, &sets, &study) == STATUS_OK;
+  study_destroy(&study);
+  return fits;
+}
+
+/* Writes "policies=[...]": the default candidates, which vary the study's only policy, as far as they suit
+ * it. */
 static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy, bool drifts,
-                                      const char **out) {
+                                      const char *text, const char **out) {
   char base[POLICY_LINE];
   const char *list = "policies=[", *before = "";
   policy_line(policy, true, base);
@@ -87,8 +100,11 @@ static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy,
       if (factor != 1) used = snprintf(more, sizeof more, ", temper: %.12g", factor);
       if (DISCOUNTS[k] != 1)
         snprintf(more + used, sizeof more - (size_t)used, ", discount: %.12g", DISCOUNTS[k]);
-      TRY(arena_print(memory, &list, "%s%s{%s, %s%s, label: '%s%s'}", list, before, base, DEFAULTS[i].options,
-                      more, strchr(DEFAULTS[i].options, ' ') + 1, more));
+      const char *candidate;
+      TRY(arena_print(memory, &candidate, "{%s, %s%s, label: '%s%s'}", base, DEFAULTS[i].options, more,
+                      strchr(DEFAULTS[i].options, ' ') + 1, more));
+      if (!tune_candidate_fits(text, arguments.sets, candidate)) continue;
+      TRY(arena_print(memory, &list, "%s%s%s", list, before, candidate));
       before = ", ";
     }
   }
@@ -131,7 +147,7 @@ static Status read_candidates(Arena *memory, Study *priors, Study *tasks) {
       method.sampler) {
     const bool drifts = config_is(priors->file->settings[0], "problem.drift.kind", "switch") &&
                         !method.sampler->by_observation;
-    TRY(tune_default_candidates(memory, &priors->file->policies[0], drifts, &list));
+    TRY(tune_default_candidates(memory, &priors->file->policies[0], drifts, text, &list));
     sets.texts[sets.count++] = list;
     study_destroy(priors);
     TRY(app_study_of_file(arguments.study, text, &sets, priors));

@@ -61,6 +61,13 @@ class Tune(program.ProgramTest):
             self.assertGreater(row["mean_wide"], row["mean"])
         self.assertNotIn("mean_wide", self.tuned("ts", "--tolerance", "0.5")["policies"][0])
 
+    def test_candidates_fit(self):
+        """What is forgotten cannot be tempered: a policy that forgets is tuned without those candidates."""
+        found = self.tuned("{name: ts, memory: filtered}", "--tolerance", "0.5", "--set", "likelihood=logistic", "--set", "problem.rounds=5")
+        labels = [row["policy"] for row in found["policies"]]
+        self.assertEqual(len(labels), 8)
+        self.assertFalse([label for label in labels if "temper" in label])
+
     def test_refused(self):
         for changes, part in (("problem.noise=[1,2]", "2 settings"), ("problem.family=twin", "problem.family: twin"), ("policies=[linucb]", "none has a prior"),
                               ("study=posterior", "study bandit")):
