@@ -4,6 +4,10 @@ kinds, and the responses to bad logs."""
 import fcntl
 import glob
 import os
+import pty
+import re
+import select
+import signal
 import subprocess
 import time
 
@@ -185,6 +189,34 @@ class Logs(ProgramTest):
             job.wait()
             os.close(reader)
             os.close(writer)
+
+    def test_progress(self):
+        """A terminal sees what is counted while the fit goes on, and how it ended. The job is stopped again and again, so that there is enough time
+        between any two of its steps for the next one to be shown, however fast the machine."""
+        self.write("logs.csv", table(*simulate(3000, 2, 4)))
+        command = ("train", "--logs", self.path("logs.csv"), "--family", "mixture", "--option", "components=8", "--option", "mixture_starts=1", "-o", self.path("shown.nc"))
+        terminal, screen = pty.openpty()
+        job = subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL, stderr=screen)
+        os.close(screen)
+        shown = b""
+        try:
+            while True:
+                if shown.count(b"steps") < 3:
+                    job.send_signal(signal.SIGSTOP)
+                    time.sleep(0.25)  # a terminal is written to after 0.2 s
+                    job.send_signal(signal.SIGCONT)
+                if select.select([terminal], [], [], 0.02)[0]:
+                    shown += os.read(terminal, 4096)
+        except OSError:  # the job has ended, and closed the terminal
+            job.wait(program.PATIENCE)
+        finally:
+            job.kill()
+            os.close(terminal)
+        self.assertEqual(job.wait(), 0)
+        steps = [int(n) for n in re.findall(rb"\rlearning the prior: (\d+) steps of expectation maximisation, \d+ s", shown)]
+        self.assertEqual(steps, sorted(set(steps)))
+        self.assertGreater(len(steps), 1, shown)
+        self.assertRegex(shown, rb"\r\x1b\[Klearning the prior: (\d+)/\1 in \d+ s\r\n")
 
     def test_kill(self):
         """Kill -9 when there is a partial file, then the same command: the bytes of an undisturbed run. Partial files from other logs are refused,
