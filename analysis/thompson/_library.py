@@ -118,6 +118,7 @@ FUNCTIONS = {
     "posterior_save": (STATUS, HANDLE, TEXT),
     "posterior_open": (STATUS, TEXT, OUT, OUT),
     "p_value": (STATUS, HANDLE, ctypes.POINTER(ctypes.c_double)),
+    "log_evidence": (STATUS, HANDLE, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)),
     "observation_count": (INT, HANDLE),
     "observations": (None, HANDLE, ARRAY, ARRAY),
     "posterior_noise": (ctypes.c_double, HANDLE),

@@ -157,6 +157,15 @@ class Posterior(Belief):
             library.p_value(self._handle, p)
         return p.value
 
+    def log_evidence(self) -> tuple[float, float]:
+        """The log evidence of the observations, log p(y | x) under the prior, and its standard error, to compare priors or likelihoods.
+
+        For localised, twisted and smc_tempered. It comes from draws of its own, so that the next draws stay the same."""
+        value, error = ctypes.c_double(), ctypes.c_double()
+        with self._lock:
+            library.log_evidence(self._handle, value, error)
+        return value.value, error.value
+
     @property
     def fallbacks(self) -> int:
         """Numerical fallbacks so far; if this is not 0, check the draws before you trust them."""

@@ -117,9 +117,8 @@ static Status app_sample_observe(const Observations *observations, History *hist
     double deviance;
     history_record(history, NULL, observations->features + (size_t)row * (size_t)history->d, reward);
     sampler_observe(sampler, history, &findings->fallbacks);
-    /* The largest log p(y | u) is the log likelihood at any u, plus half of the deviance there. */
     likelihood->ops->deviance(likelihood, 1, reward, &u, &deviance);
-    findings->constant += likelihood->ops->log_likelihood(likelihood, *reward, u) + 0.5 * deviance;
+    findings->constant += likelihood_best(likelihood, *reward);
     findings->rounding += DBL_EPSILON * deviance;
   }
   return STATUS_OK;
@@ -202,7 +201,8 @@ static Status app_sample_find(Sampler *sampler, const Prior *prior, const Histor
       .key = rng_key(arguments.seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
   findings->marginal = sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error,
                                         &findings->fallbacks);
-  if (!findings->marginal && !isnan(sampler->notes[0].log_evidence)) { /* it came with the draws */
+  /* It came with the draws, but is that of the prior alone. */
+  if (!findings->marginal && !sampler->guard && !isnan(sampler->notes[0].log_evidence)) {
     findings->marginal = true;
     findings->log_marginal = sampler->notes[0].log_evidence;
     findings->error = sampler->notes[0].log_evidence_error;

@@ -322,6 +322,45 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   return THOMPSON_OK;
 }
 
+/* Returns the largest log likelihood of each observation, summed, which evidence leaves out. */
+static double library_best_log_likelihood(const thompson_posterior *self) {
+  double sum = 0;
+  for (int l = 0; l < self->history.rounds; l++)
+    sum += self->share[l] * likelihood_best(&self->likelihood, self->y[l]);
+  return self->rule.sampler.temper * sum;
+}
+
+thompson_status thompson_log_evidence(thompson_posterior *self, double *value, double *error) {
+  enum { DRAWS = 1024 };
+  SCRATCH_ARENA(scratch);
+  const RngLanes rng = {.key = rng_key(self->seed, RNG_MARGINAL), .draws = DRAWS, .lanes = DRAWS};
+  SamplerSetup setup = self->rule.sampler.setup;
+  int64_t fallbacks = 0;
+  double *theta;
+  Sampler sampler;
+  if (self->forgets || self->method->update)
+    return status_set(STATUS_INPUT, "sampler %s keeps no evidence of all observations with these options",
+                      self->method->name);
+  setup.draws = DRAWS;
+  setup.for_themselves = true;
+  TRY(sampler_create(&scratch, self->method, &setup, &sampler));
+  if (!sampler_marginal(&sampler, &self->history, rng, value, error, &fallbacks)) {
+    ALLOCATE(&scratch, theta, (size_t)self->d * DRAWS);
+    sampler_sample(&sampler, &self->history, rng, DRAWS, theta, &fallbacks);
+    *value = sampler.guard ? NAN : sampler.notes[0].log_evidence; /* that of the prior alone */
+    *error = sampler.notes[0].log_evidence_error;
+  }
+  if (isnan(*value))
+    return status_set(
+        STATUS_INPUT,
+        "sampler %s does not know the log evidence with these options; smc_tempered, twisted and "
+        "localised can know it",
+        self->method->name);
+  *value += library_best_log_likelihood(self);
+  self->fallbacks += fallbacks;
+  return THOMPSON_OK;
+}
+
 Status library_posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
   if (k < 1) return status_set(STATUS_INPUT, "%d arms; at least 1 is needed", k);
   TRY(rule_check_arms(self->options, k));

@@ -206,6 +206,11 @@ THOMPSON_API thompson_status thompson_posterior_open(const char *path, thompson_
  * which is small if the prior may be wrong. Needs at least one observation, and a prior that is a mixture or
  * has one to use in its place. Refused with the option "memory", which forgets observations. */
 THOMPSON_API thompson_status thompson_p_value(const thompson_posterior *posterior, double *p_value);
+/* Computes the log evidence of the observations, log p(y | x) under the prior, and its standard error: in
+ * closed form or from 1024 draws, or a cloud, of its own, so that the next draws stay the same. Refused for
+ * samplers that do not know it (localised, twisted and smc_tempered do), and with the option "memory". */
+THOMPSON_API thompson_status thompson_log_evidence(thompson_posterior *posterior, double *value,
+                                                   double *error);
 /* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
 

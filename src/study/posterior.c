@@ -247,10 +247,17 @@ static Status study_draw_with_policy_sampler(Block *block) {
 }
 
 /* Returns the part of the log evidence that histories leave out: the largest log likelihood of each
- * observation. */
+ * observation, which with Gaussian rewards is the same for all. */
 static double study_evidence_constant(const Block *block, int b) {
-  const Likelihood *likelihood = block->history.likelihood;
-  return history_observations(&block->history, b) * likelihood->ops->log_likelihood(likelihood, 0, 0);
+  const History *history = &block->history;
+  const Likelihood *likelihood = history->likelihood;
+  const int count = history_observations(history, b);
+  double sum = 0;
+  if (likelihood->ops->quadratic) return block->sampler.temper * count * likelihood_best(likelihood, 0);
+  for (int l = 0; l < count; l++)
+    sum += likelihood_best(likelihood,
+                           history_observation(history, b, l, (size_t)history->runs, block->phi + b));
+  return block->sampler.temper * sum;
 }
 
 /* Makes the exact draws at this sample size. */

@@ -67,9 +67,44 @@ static void test_too_many_draws(void) {
   thompson_prior_close(prior);
 }
 
+/* Checks the log evidence of one reward under one Gaussian, log N(y; 0, s^2 + noise^2), and that of a click
+ * under it, 1/2 by symmetry; and that asking leaves the next draws as they are. */
+static void test_log_evidence(void) {
+  static const char *const samplers[] = {"localised", "smc_tempered", "twisted"};
+  const double weight = 1, mean = 0, variance = 2.25, x = 1, y = 1.3, click = 1, total = variance + 0.25,
+               expected = -0.5 * (y * y / total + log(2 * M_PI * total));
+  thompson_prior *prior;
+  CHECK_OK(thompson_prior_from_mixture(1, 1, &weight, &mean, &variance, &prior));
+  for (int k = 0; k < 3; k++)
+    for (int clicks = 0; clicks < 2; clicks++) {
+      thompson_posterior *posterior, *same;
+      double value, error, asked[2], other[2];
+      CHECK_OK(thompson_posterior_new(prior, samplers[k], clicks ? "logistic" : "gaussian",
+                                      clicks ? NULL : "noise=0.5", 7, &posterior));
+      CHECK_OK(thompson_observe(posterior, 1, &x, clicks ? &click : &y));
+      CHECK_OK(thompson_posterior_copy(posterior, &same));
+      CHECK_OK(thompson_log_evidence(posterior, &value, &error));
+      CHECK_NEAR(value, clicks ? log(0.5) : expected, 3 * error + 1e-3);
+      CU_ASSERT(error < 0.1);
+      CHECK_OK(thompson_draw(posterior, 2, asked));
+      CHECK_OK(thompson_draw(same, 2, other));
+      CU_ASSERT(memcmp(asked, other, sizeof asked) == 0);
+      thompson_posterior_free(posterior);
+      thompson_posterior_free(same);
+    }
+  thompson_posterior *posterior;
+  double value, error;
+  CHECK_OK(thompson_posterior_new(prior, "mala", "gaussian", NULL, 1, &posterior));
+  CHECK_FAILS(thompson_log_evidence(posterior, &value, &error), THOMPSON_INPUT,
+              "does not know the log evidence");
+  thompson_posterior_free(posterior);
+  thompson_prior_close(prior);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"order of the end", test_order_of_the_end},
                          {"p-value of what is forgotten", test_p_value_of_what_is_forgotten},
+                         {"log evidence", test_log_evidence},
                          {"too many draws", test_too_many_draws},
                          CU_TEST_INFO_NULL};
   return harness_run("library", tests);

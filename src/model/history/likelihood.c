@@ -25,6 +25,13 @@ static double likelihood_average_over(const Likelihood *likelihood, double step,
   return sum / total;
 }
 
+double likelihood_best(const Likelihood *likelihood, double y) {
+  const double anywhere = 0;
+  double deviance;
+  likelihood->ops->deviance(likelihood, 1, &y, &anywhere, &deviance);
+  return likelihood->ops->log_likelihood(likelihood, y, anywhere) + 0.5 * deviance;
+}
+
 /* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
 
 static bool likelihood_gaussian_admits(double y) { return isfinite(y); }

@@ -84,6 +84,8 @@ static inline bool likelihood_is_linear(const Likelihood *likelihood) {
  * 1e-9. `average` may be `center` or `deviation`. */
 void likelihood_average(const Likelihood *likelihood, int n, const double *center, const double *deviation,
                         double *average);
+/* Returns the largest log p(y | u) over u, which a deviance leaves out. */
+double likelihood_best(const Likelihood *likelihood, double y);
 /* Returns the number of entries of theta if phi has d. */
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
