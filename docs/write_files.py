@@ -238,8 +238,8 @@ def page(folder):
              "## The folder of a study\n", folder_part(folder),
              "## `results.nc`\n", *results_part(folder, used),
              "## Finished tasks\n", "`tasks/HEX.journal` (16 random digits) has what one rank of one job finished, one record after the other; it is for this "
-             "program. A record is a header of 192 bytes (the word `thompso2`, the study's SHA-256, the number of the task, 1 if it succeeded and 2 if it failed, the "
-             "length of what follows, the columns that are the same in all runs, the time, the SHA-256 of what follows, and a checksum of the header) and then `seconds(run)`, `fallbacks(run)`, every "
+             "program. A record is a header of 160 bytes (the word `thompso2`, the name of the task, its place in the study that ran it, 1 if it succeeded and 2 if "
+             "it failed, the length of what follows, the columns that are the same in all runs, the time, the SHA-256 of what follows, and a checksum of the header) and then `seconds(run)`, `fallbacks(run)`, every "
              "curve `(run, point)` of one block of runs at its kept points, after a failure its message, and the other columns; a column that is the same in "
              "all runs is stored once. Numbers are 64 bits wide, in the byte order of the machine. "
              "[On a cluster](internals/cluster.md#journals) says when they are written and what damage costs.\n",

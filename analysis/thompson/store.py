@@ -67,11 +67,11 @@ def folder_of(path):
 
 def tasks(folder, since=0.0):
     """How many tasks of a study have finished since this time, by the headers in its journals (src/parallel/tasks/journal.h)."""
-    header, found = struct.Struct("<8s64sqqqqd64s16s"), set()
+    header, found = struct.Struct("<8s32sqqqqd64s16s"), set()
     for path in (folder / "tasks").glob("*.journal"):
         with path.open("rb") as file:
             while len(record := file.read(header.size)) == header.size and record.startswith(b"thompso2"):
-                _, _, task, status, length, _, finished, *_ = header.unpack(record)
+                _, task, _, status, length, _, finished, *_ = header.unpack(record)
                 if status != STATUS_NOT_RUN and finished > since:
                     found.add(task)
                 file.seek(length, 1)

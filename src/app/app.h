@@ -55,7 +55,7 @@ typedef struct {
 } AppVerb;
 
 extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,
-    app_score, app_tune, app_verify, app_bench;
+    app_prune, app_score, app_tune, app_verify, app_bench;
 
 /* Takes the arguments, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help`
  * answers once; argv[0] is "thompson VERB". --help and usage errors end the program. */
@@ -97,7 +97,8 @@ void app_report(Status status);
 /* Whether a failure was reported. */
 extern bool app_failed;
 
-/* Reads the study of a results folder (DIR/study.yaml). The caller must call study_destroy. */
+/* Reads the study of a results folder (DIR/study.yaml), and names its tasks. The caller must call
+ * study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);
 /* Creates a study from `text`, the contents of the study file `path`, with --set and --seed applied. The
  * caller must call study_destroy. */

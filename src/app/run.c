@@ -4,11 +4,14 @@
 #include "io/io_shell.h"
 #include "parallel/priors/study_priors.h"
 #include "parallel/results/reduce.h"
+#include "parallel/tasks/adaptive.h"
 #include "parallel/tasks/folder.h"
 #include "parallel/tasks/tasks.h"
+#include "study/study_names.h"
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 /* When a job should end before its work is done: at a signal from the scheduler, or at a time limit. */
 
@@ -36,7 +39,7 @@ static bool stop_asked(void) { return app_run_shutdown_asked() || io_lock_lost(l
 static struct {
   const char *study, *directory;
   AppTexts sets;
-  bool resume, overwrite;
+  bool resume, overwrite, dry_run;
   TasksOptions tasks;
 } arguments = {
     .tasks = {.max_failures = INT64_MAX, .shards = 1, .stop = stop_asked, .time_left = app_run_time_left}};
@@ -71,7 +74,12 @@ static const AppOption options[] = {
     {"output", 'o', "DIR", "results folder (default: results/NAME)", .output = &arguments.directory},
     {"set", 0, "KEY=VALUE", "change a key of the study; a list makes a sweep", .texts = &arguments.sets},
     {"seed", 0, "N", "the study's seed", .seed_of = &arguments.sets},
-    {"resume", 0, NULL, "continue with what the folder holds", .flag = &arguments.resume},
+    {"resume", 0, NULL,
+     "continue with what the folder holds; if the study was edited, finished tasks that it still has are "
+     "used",
+     .flag = &arguments.resume},
+    {"dry-run", 0, NULL, "only say how many tasks are finished and how many would run",
+     .flag = &arguments.dry_run},
     {"overwrite", 0, NULL, "replace what the folder holds", .flag = &arguments.overwrite},
     {"fail-fast", 0, NULL, "the same as --max-failures 0", .take = take_max_failures},
     {"max-failures", 0, "N", "start no task once more than N have failed; running tasks get 7 more seconds",
@@ -148,6 +156,47 @@ static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost) {
   return STATUS_OK;
 }
 
+/* Says, on rank 0, what is finished of the tasks of this job and what is not. */
+static Status app_run_announce(Finished *finished, FILE *out) {
+  SCRATCH_ARENA(scratch);
+  const Study *study = finished->study;
+  Adaptive adaptive;
+  int tasks = 0, done = 0;
+  TRY(adaptive_create(&scratch, finished, &adaptive));
+  TRY(adaptive_replay(finished->state, &adaptive));
+  for (int i = arguments.tasks.shard; i < study->task_count; i += arguments.tasks.shards) {
+    const Task task = study_task(study, i);
+    if (i % study->runs.blocks >= adaptive.settings[task.setting].wanted) continue;
+    tasks++;
+    done += finished->state[i] == RUN_OK;
+  }
+  fprintf(out, "%d of %d tasks are finished, %d%s to run", done, tasks, tasks - done,
+          study->runs.adaptive ? " or more" : "");
+  if (finished->unused > 0)
+    fprintf(out, "; %lld finished tasks are not of this study (thompson prune %s)",
+            (long long)finished->unused, arguments.directory);
+  fputc('\n', out);
+  return STATUS_OK;
+}
+
+/* Says what a run would find and do in its folder, and changes nothing. */
+static Status app_run_dry(const Study *study) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(Finished, finished, finished_close);
+  SCOPED(char *, text, memory_free_text);
+  char path[4096];
+  snprintf(path, sizeof path, "%s/study.yaml", arguments.directory);
+  if (access(path, F_OK) != 0 || arguments.overwrite) {
+    printf("0 of %d tasks are finished, %d%s to run\n", study->task_count, study->task_count,
+           study->runs.adaptive ? " at most" : "");
+    return STATUS_OK;
+  }
+  TRY(folder_read_study(arguments.directory, &text));
+  if (!folder_is_version(text, study)) return status_prefix(STATUS_RESUME, "%s: ", arguments.directory);
+  TRY(finished_open(&scratch, arguments.directory, study, false, &finished));
+  return app_run_announce(&finished, stdout);
+}
+
 /* Runs all tasks that are not finished. */
 static Status app_run_all_tasks(const Study *study, TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
@@ -155,6 +204,8 @@ static Status app_run_all_tasks(const Study *study, TasksOutcome *outcome) {
   const TasksOptions *tasks = &arguments.tasks;
   TRY(finished_open_all(&scratch, arguments.directory, study, &finished));
   TRY(finished_check(tasks->shard, tasks->shards, &finished));
+  if (arguments.resume && tasks->progress != PROGRESS_NONE)
+    TRY(parallel_agree(parallel_rank() == 0 ? app_run_announce(&finished, stderr) : STATUS_OK));
   TRY(tasks_spread_run(&finished, tasks, outcome));
   TRY(tasks_run(&finished, tasks, outcome));
   if (!io_lock_lost(lock)) return parallel_agree(STATUS_OK);
@@ -219,15 +270,18 @@ static Status run_study(void) {
         "--shard: %s has an adaptive number of runs (runs.target_se); allowed: --shard with a fixed "
         "number, such as --set runs=512",
         arguments.study);
+  TRY(parallel_agree(study_name_tasks(&study)));
   TRY(app_note_unused(&study));
   if (!arguments.directory) {
     snprintf(default_directory, sizeof default_directory, "results/%s", study.name);
     arguments.directory = default_directory;
   }
+  if (arguments.dry_run) return parallel_agree(first ? app_run_dry(&study) : STATUS_OK);
   TRY(parallel_agree(first ? app_run_check_policies(&study) : STATUS_OK));
-  const FolderMode mode = arguments.resume || sharded ? FOLDER_RESUME
-                          : arguments.overwrite       ? FOLDER_OVERWRITE
-                                                      : FOLDER_FRESH;
+  const FolderMode mode = arguments.resume      ? FOLDER_RESUME
+                          : sharded             ? FOLDER_JOIN
+                          : arguments.overwrite ? FOLDER_OVERWRITE
+                                                : FOLDER_FRESH;
   const int shard = sharded ? arguments.tasks.shard : -1;
   TRY(parallel_agree(first ? folder_open(arguments.directory, &study, mode, shard, &lock) : STATUS_OK));
   TRY(study_priors_fit(&study, arguments.directory, arguments.tasks.progress, stop_asked));
@@ -259,7 +313,9 @@ const AppVerb app_run = {
     .check = run_check,
     .usage = "STUDY.yaml",
     .help = "Run a study, alone or under mpiexec or srun.\vResults go to DIR/results.nc; finished tasks are "
-            "kept, so a killed job continues with --resume on any number of ranks. If Open MPI's mpiexec "
+            "kept, so a killed job continues with --resume on any number of ranks, also after the study was "
+            "edited: tasks "
+            "that it still has are not run again. If Open MPI's mpiexec "
             "refuses to run as root, set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
             "(`source jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and the end of "
             "the Slurm job stop the run early and keep what is finished (exit status 75).",

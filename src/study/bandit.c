@@ -85,6 +85,7 @@ const StudyOps study_bandit = {
     .keys = "problem.rounds problem.drift feedback rounds_kept event_log metrics draws",
     .axis = "round",
     .axis_long_name = "round of the bandit",
+    .believes = true,
     .networks = true,
     .drifts = true,
     .rewards_of = REWARDS_OF_ARMS,

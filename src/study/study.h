@@ -22,6 +22,11 @@ typedef struct {
   const Prior *world;
 } Task;
 
+/* The name of a task (study/study_names.h): the first digits of a SHA-256. */
+typedef struct {
+  char digits[32];
+} TaskName;
+
 typedef enum { RUN_NOT_RUN = 0, RUN_OK = 1, RUN_FAILED = 2 } RunStatus;
 
 /* The result of a task. All arrays are owned and have room for `runs` and `points`. */
@@ -94,6 +99,9 @@ typedef struct {
   /* The keys and sections that it uses and not every study does, separated by blanks (study_unused_note). */
   const char *keys;
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
+  /* Uses no key of priors but prior.test_fraction and what study_belief_print says of the belief of each
+   * policy. */
+  bool believes;
   bool estimates; /* curves are estimators of a policy's value (study/estimates.h), asked for by name */
   bool networks; /* theta of a policy may be the weights of a network */
   bool drifts; /* theta* may change within a run */
@@ -148,6 +156,8 @@ struct Study {
   int places;
   RunsBlock *blocks; /* [runs.blocks], the same for every cell */
   int task_count; /* settings x policies x blocks */
+  TaskName *names; /* [task_count]; NULL: the tasks have no names yet (study_name_tasks) */
+  int *by_name; /* [task_count], the tasks in the order of their names */
 };
 
 /* Returns the value of a setting's point on the axis, and (study_place) its position in the results. */

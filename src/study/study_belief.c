@@ -274,6 +274,31 @@ bool study_belief_is_file_name(const char *name) {
   return end > 0 && name[end] == '\0' && strlen(hash) == HASH_SHOWN && study_candidates_family(family);
 }
 
+Status study_belief_print(const Belief *belief, const SamplerOps *sampler, FILE *out) {
+  const PriorGuard *guard = &belief->guard;
+  char digest[DIGEST_SIZE];
+  fprintf(out, "belief %d\n", (int)belief->kind);
+  if (belief->kind == BELIEF_NONE) return STATUS_OK;
+  if (belief->kind == BELIEF_FITTED) fprintf(out, "%s %s\n", belief->family->name, belief->hash);
+  if (belief->kind == BELIEF_FILE) {
+    TRY(digest_file(belief->file, digest));
+    fprintf(out, "file %s\n", digest);
+  }
+  if (belief->kind == BELIEF_ORACLE)
+    fprintf(out, "oracle %s:%s, %d dimensions in batches of %d, noise %a to %a\n", belief->oracle.module,
+            belief->oracle.callable, belief->oracle.d, belief->oracle.batch, belief->oracle.range.sigma_min,
+            belief->oracle.range.sigma_max);
+  fprintf(out, "guard %a %a %a\n", guard->weight, guard->width, guard->shrink);
+  if (guard->tasks > 0)
+    fprintf(out, "learned from %d tasks of %d after %lld or %d\n", guard->tasks, belief->past_observations,
+            (long long)belief->train_samples, belief->past_tasks);
+  const unsigned closed = NEEDS_MIXTURE | NEEDS_GAUSSIAN;
+  if (sampler->needs != 0 && !(sampler->needs & ~closed) && belief->kind != BELIEF_EXACT) return STATUS_OK;
+  schedule_describe(&belief->fit.schedule, out);
+  fprintf(out, " last stage %d, standardised %d\n", (int)belief->fit.last_stage, belief->fit.standardise);
+  return STATUS_OK;
+}
+
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                           Prior *out) {
   char path[4096];

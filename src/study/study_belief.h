@@ -76,6 +76,11 @@ void study_belief_path(const Belief *belief, const char *directory, size_t size,
 /* Returns whether `name` has the form of a file name that study_belief_path makes in DIR/priors. */
 bool study_belief_is_file_name(const char *name);
 
+/* Prints everything that a policy takes from its belief: what its prior is, or is learned from, its guard,
+ * and the chain, unless the sampler works with the mixture itself. `sampler` is NULL for a policy that does
+ * not sample. STATUS_FILE when a prior file cannot be read. */
+Status study_belief_print(const Belief *belief, const SamplerOps *sampler, FILE *out);
+
 /* Creates the prior itself; fitted priors are read from study_belief_path. */
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                           Prior *out);

@@ -194,9 +194,7 @@ prior: {train_samples: 200}
         self.assertIn("to give 'runs' as one value, leave out 'runs.max'", sentence)
         self.assertFalse(os.path.exists(self.path("out")))
         self.run_study("one")
-        self.fail_with(6, "runs.target_se: 1.4 -> 1.3", "run", self.study, "-o", self.path("one"), "--resume", "--set", "runs.target_se=1.3")
-        self.fail_with(6, "runs.max: 120 -> 130", "run", self.study, "-o", self.path("one"), "--resume", "--set", "runs.max=130", ranks=2)
-        self.fail_with(6, "-> 64", "run", self.study, "-o", self.path("one"), "--resume", "--set", "runs=64")
+        self.fail_with(6, "name: adaptive -> other", "run", self.study, "-o", self.path("one"), "--resume", "--set", "name=other", ranks=2)
 
 
 if __name__ == "__main__":

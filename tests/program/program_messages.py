@@ -126,7 +126,7 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
         self.succeed("run", self.study, "--set", "runs=8", "--set", "policies=[ts]", "--set", "prior.replicates=1", *more, "-o", self.path(name))
 
     def test_folder_of_another_study(self):
-        """Only the folder's own study is advised to resume."""
+        """The folder's own study, and an edit of it, are advised to resume."""
         self.small("out")
         keys = ["--set", "runs=8", "--set", "policies=[ts]", "--set", "prior.replicates=1"]
         own = self.fail_with(4, "already holds this study", "run", self.study, *keys, "-o", self.path("out"))
@@ -134,8 +134,8 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
         other = self.fail_with(4, "already holds another study", "run", self.study, *keys, "--seed", "8", "-o", self.path("out"))
         self.assertIn("seed: 7 -> 8", other)
         self.assertIn("--overwrite", other)
-        self.assertNotIn("--resume", other)
-        self.assertIn("--overwrite", self.fail_with(6, "seed: 7 -> 8", "run", self.study, *keys, "--seed", "8", "-o", self.path("out"), "--resume"))
+        self.assertIn("--resume if this is an edit of it", other)
+        self.assertIn("--overwrite", self.fail_with(6, "name: small -> other", "run", self.study, *keys, "--set", "name=other", "-o", self.path("out"), "--resume"))
 
     def test_failed_policy(self):
         """A policy whose runs have all failed has dashes in the table, and the others keep their numbers."""

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADER = 192 }; /* bytes of a record's header, which begins with "thompso" (journals.py) */
+enum { HEADER = 160 }; /* bytes of a record's header, which begins with "thompso" (journals.py) */
 
 size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
   static int records;

@@ -2,6 +2,7 @@
 
 #include "store_damage.h"
 #include "study/keys.h"
+#include "study/study_names.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -15,15 +16,15 @@ void journal_fixture_study(const char *seed, Study *out) {
            "problem: {rounds: 3, arms: 2}}\n",
            seed);
   if (config_study_parse("test", text, &study_schema, 0, NULL, &file) != STATUS_OK ||
-      study_create(file, out) != STATUS_OK || out->task_count != JOURNAL_TASKS)
+      study_create(file, out) != STATUS_OK || study_name_tasks(out) != STATUS_OK ||
+      out->task_count != JOURNAL_TASKS)
     abort();
 }
 
 void journal_fixture_result(const Study *study, int index, bool failed, Task *task, TaskResult *result) {
   *task = study_task(study, index);
   if (study_result_create(study, task, result) != STATUS_OK) abort();
-  for (int i = 0; i < study->curve_count * task->runs * study->points; i++)
-    result->curves[i] = i == 1 ? NAN : index + 0.25 * i;
+  for (size_t i = 0; i < result->size; i++) result->curves[i] = i == 1 ? NAN : index + 0.25 * (double)i;
   for (int b = 0; b < task->runs; b++) {
     result->columns.seconds[b] = 1e-3 * index;
     result->columns.fallbacks[b] = index + b;

@@ -6,11 +6,12 @@ import hashlib
 import os
 import struct
 
-HEADER = struct.Struct("<8s64sqqqqd64s16s")
+HEADER = struct.Struct("<8s32sqqqqd64s16s")
 MARK = b"thompso2"
 NAME = r"[0-9a-f]{16}\.journal"
 
-Record = collections.namedtuple("Record", "path at task status header payload")
+# `task` is the place of the task in the study that ran it, `name` what it depends on.
+Record = collections.namedtuple("Record", "path at task name status header payload")
 
 
 def files(out):
@@ -36,7 +37,7 @@ def read(path):
         if fields[3] == 0:  # void
             pass
         elif hashlib.sha256(payload).hexdigest() == fields[7].decode():
-            found.append(Record(path, at, fields[2], fields[3], header, payload))
+            found.append(Record(path, at, fields[2], fields[1].decode(), fields[3], header, payload))
         else:
             bad += HEADER.size + len(payload)
         at += HEADER.size + len(payload)
@@ -73,8 +74,8 @@ def rewrite(out, change):
 
 def record(task, finished, payload=b""):
     """A complete record of a task that succeeded at this time."""
-    fields = struct.pack("<8s64sqqqqd64s", MARK, b"0" * 64, task, 1, len(payload), 0, finished, hashlib.sha256(payload).hexdigest().encode())
-    return Record(None, 0, task, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
+    fields = struct.pack("<8s32sqqqqd64s", MARK, b"0" * 32, task, 1, len(payload), 0, finished, hashlib.sha256(payload).hexdigest().encode())
+    return Record(None, 0, task, "0" * 32, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
 
 
 def remove(out, *tasks):

@@ -57,13 +57,20 @@ int config_words(const Config *config, const char *key, const char *const **list
   return value->count;
 }
 
-void config_show(const Config *config, const char *key, size_t size, char *out) {
+void config_write(const Config *config, const char *key, FILE *out) {
   const int place = config_key_index(config->keys, key);
-  ASSERT(place >= 0 && size > 0);
+  ASSERT(place >= 0);
+  config_value_write(out, &config->keys[place], config_value_of(config, place));
+}
+
+const ConfigKey *config_table(const Config *config) { return config->keys; }
+
+void config_show(const Config *config, const char *key, size_t size, char *out) {
+  ASSERT(size > 0);
   memset(out, 0, size);
   FILE *stream = fmemopen(out, size, "w");
   ASSERT(stream);
-  config_value_write(stream, &config->keys[place], config_value_of(config, place));
+  config_write(config, key, stream);
   fclose(stream);
   out[size - 1] = '\0';
 }

@@ -88,6 +88,10 @@ int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
 /* Writes the value to out[size] as it would be written in a study file, cut to size. */
 void config_show(const Config *config, const char *key, size_t size, char *out);
+/* Writes the same, whole, to a stream. */
+void config_write(const Config *config, const char *key, FILE *out);
+/* Returns the table of a Config's keys. */
+const ConfigKey *config_table(const Config *config);
 /* Returns whether a key has a value: not if it is given in parts, nor if it is a part of a key that is not
  * given in parts. */
 bool config_present(const Config *config, const char *key);

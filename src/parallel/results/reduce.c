@@ -131,6 +131,13 @@ static Status reducer_end_file(Reducer *reducer, Status status) {
                         "%s has %lld finished runs that the journals lack, so it is left as it is; `thompson "
                         "reduce --overwrite` replaces it",
                         reducer->path, (long long)reducer->lost);
+  if (status == STATUS_OK && reducer->former.edited && reducer->counts.missing > 0 && !reducer->overwrite)
+    status =
+        status_set(STATUS_RESUME,
+                   "%s is of the study before it was edited, and %d tasks of the study are missing, so it "
+                   "is left as it is; `thompson run --resume` runs them, `thompson reduce --overwrite` "
+                   "replaces it",
+                   reducer->path, reducer->counts.missing);
   TRY(store_finish(reducer->file, status));
   TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
   /* Logs that lack unreadable tasks would pass for complete ones. */

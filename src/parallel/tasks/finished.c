@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "io/durable.h"
+#include "study/study_names.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,23 +24,34 @@ typedef struct {
   int journal;
 } Look;
 
-/* Notes a record. The first record of a task counts, but a success replaces a failure. */
-static Status finished_note_record(void *context, const JournalRecord *record) {
-  const Look *look = context;
+/* Notes a record of a task of the study. */
+static Status finished_note_task(const Look *look, int task, const JournalRecord *record) {
   Finished *finished = look->finished;
-  signed char *state = &finished->state[record->task];
-  const FinishedPlace place = {record->task, look->journal, record->at};
+  signed char *state = &finished->state[task];
+  const FinishedPlace place = {task, look->journal, record->at};
   if (record->status == RUN_OK) {
     finished->first = fmin(finished->first, record->finished);
     finished->last = fmax(finished->last, record->finished);
   }
   if (*state == RUN_NOT_RUN || (*state == RUN_FAILED && record->status == RUN_OK)) {
     *state = (signed char)record->status;
-    finished->place[record->task] = place;
+    finished->place[task] = place;
   } else if (*state == RUN_OK && record->status == RUN_OK) {
     GROW(finished->memory, finished->copy, finished->copies);
     finished->copy[finished->copies++] = place;
   }
+  return STATUS_OK;
+}
+
+/* Notes a record. The first record of a task counts, but a success replaces a failure. */
+static Status finished_note_record(void *context, const JournalRecord *record) {
+  const Look *look = context;
+  Finished *finished = look->finished;
+  int first;
+  const int count = study_find_tasks(finished->study, &record->task, &first);
+  for (int i = 0; i < count; i++) TRY(finished_note_task(look, finished->study->by_name[first + i], record));
+  finished->unused += count == 0;
+  finished->unused_bytes += count == 0 ? record->length : 0;
   return STATUS_OK;
 }
 
@@ -82,7 +94,7 @@ static Status finished_scan_journals(Finished *finished, bool repair) {
     finished_journal_path(finished, i, path);
     journal->gone = journal->gone || (access(path, F_OK) != 0 && errno == ENOENT);
     if (journal->gone) continue;
-    TRY(journal_scan(path, finished->study, &scan));
+    TRY(journal_scan(path, &scan));
     journal->end = scan.end;
     journal->rest = scan.rest;
     journal->damaged += scan.damaged;
@@ -196,7 +208,7 @@ static Status finished_load_record(Finished *finished, const FinishedPlace *plac
     TRY(journal_open(path, false, &finished->file[slot]));
     finished->open[slot] = place->journal;
   }
-  return journal_load(finished->file[slot], path, task, place->at, result);
+  return journal_load(finished->file[slot], path, finished->study, task, place->at, result);
 }
 
 Status finished_load(Finished *finished, const Task *task, TaskResult *result) {

@@ -26,6 +26,7 @@ typedef struct {
   const char *directory; /* not copied */
   const Study *study;
   Arena *memory; /* not owned */
+  int64_t unused, unused_bytes; /* records of tasks that the study does not have */
   signed char *state; /* [task_count], RunStatus, according to the headers */
   FinishedPlace *place; /* [task_count], where the state is RUN_OK or RUN_FAILED */
   FinishedPlace *copy; /* [copies], further records of tasks that succeeded */
@@ -38,10 +39,10 @@ typedef struct {
       file[FINISHED_OPEN]; /* open journals, by number, -1: none; and their file descriptors */
 } Finished;
 
-/* Scans the journals in the folder. With `repair`, allowed only while nobody else writes, torn and damaged
- * records are dropped, reported, and not seen again. STATUS_RESUME when something there belongs to another
- * study, or to a version of this program that kept a file for each task. The caller must call finished_close,
- * after a failure too. */
+/* Scans the journals in the folder of a study whose tasks have names. With `repair`, allowed only while
+ * nobody else writes, torn and damaged records are dropped, reported, and not seen again. STATUS_RESUME when
+ * something there belongs to an earlier version of this program, also one of this program that kept a file
+ * for each task. The caller must call finished_close, after a failure too. */
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out);
 void finished_close(Finished *finished);
 /* Does what finished_open does, without repair, on rank 0, and sends the result to all ranks. Collective. */

@@ -1,5 +1,6 @@
 #include "parallel/tasks/folder.h"
 
+#include "io/digest.h"
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "parallel/tasks/finished.h"
@@ -72,7 +73,7 @@ typedef struct {
   const Part *part;
   bool temporary; /* visits the temporary files of killed jobs instead */
   int folder; /* the open part */
-  const char *sha256; /* of the study, if needed */
+  const char *sha256, *first_line; /* of the study and its resolved text, if needed */
   char *found; /* [PATH_SIZE], results or finished tasks, if needed */
 } Walk;
 
@@ -127,9 +128,13 @@ static bool folder_file_is_own(const Walk *walk, const char *name) {
   if (folder_is_study_name(name)) return true;
   if (walk->part->has == study_belief_is_file_name)
     return io_ownership_of(walk->folder, name) == OWNERSHIP_OURS;
-  return (walk->part == parts &&
-          io_ownership_of(walk->folder, name) == OWNERSHIP_NOTHING) || /* an empty journal */
-         io_ownership_carries(walk->folder, name, walk->sha256);
+  if (walk->part == parts)
+    return io_ownership_of(walk->folder, name) == OWNERSHIP_NOTHING || /* an empty journal */
+           io_ownership_carries(walk->folder, name, journal_mark);
+  return io_ownership_carries(walk->folder, name, walk->sha256) ||
+         (strcmp(name, "results.nc") == 0 && walk->first_line &&
+          io_ownership_of(walk->folder, name) == OWNERSHIP_OURS &&
+          io_ownership_carries(walk->folder, name, walk->first_line));
 }
 
 static Status folder_check_own(const Walk *walk, const char *name) {
@@ -138,6 +143,13 @@ static Status folder_check_own(const Walk *walk, const char *name) {
                     "%s/%s/%s is damaged or does not belong to the study in this folder, and will not be "
                     "removed; move it away or use another folder",
                     walk->directory, walk->part->name, name);
+}
+
+/* Removes what the reducer made from results of the study as it was, which the next one makes again. */
+static Status folder_remove_derived(const Walk *walk, const char *name) {
+  const bool derived = walk->part->has == folder_is_event_log || strcmp(name, "prior_samples.nc") == 0;
+  if (derived && io_ownership_carries(walk->folder, name, walk->sha256)) unlinkat(walk->folder, name, 0);
+  return STATUS_OK;
 }
 
 static Status folder_sweep_temporary(const Walk *walk, const char *name) {
@@ -185,26 +197,56 @@ static Status folder_make(const char *path) {
   return STATUS_OK;
 }
 
-/* Refuses a folder that holds a different study or, if the study is to be new, any study, and explains what
- * to do: only the study in the folder can continue there. */
-static Status folder_compare_study(const char *directory, const Study *study, bool fresh) {
+bool folder_is_version(const char *resolved, const Study *study) {
+  SCOPED(StudyFile *, file, config_study_drop);
+  if (config_study_parse("study.yaml", resolved, &study_schema, 0, NULL, &file) != STATUS_OK) return false;
+  const Config *old = file->settings[0], *now = study->file->settings[0];
+  const bool same =
+      config_is(old, "name", config_text(now, "name")) && config_is(old, "study", config_text(now, "study"));
+  if (!same)
+    status_set(STATUS_RESUME, "study %s of the kind %s is there, not %s of the kind %s",
+               config_text(old, "name"), config_text(old, "study"), config_text(now, "name"),
+               config_text(now, "study"));
+  return same;
+}
+
+/* Compares the study in the folder with this one, and refuses it if the mode does not allow the difference;
+ * explains what to do. *edited says whether it is another version of this study, with the SHA-256
+ * `sha256`. */
+static Status folder_compare_study(const char *directory, const Study *study, FolderMode mode, bool *edited,
+                                   char sha256[DIGEST_SIZE]) {
   SCOPED(char *, old, memory_free_text);
   char difference[1024] = "";
   TRY(folder_read_study(directory, &old));
   const bool same = !config_first_difference(old, study->file->resolved, sizeof difference, difference);
-  if (same && !fresh) return STATUS_OK;
-  if (!fresh)
+  *edited = !same;
+  if (mode != FOLDER_FRESH) {
+    if (same) return STATUS_OK;
+    TRY(digest_hex(old, strlen(old), sha256));
+    if (mode == FOLDER_RESUME && folder_is_version(old, study)) return STATUS_OK;
     return status_set(STATUS_RESUME, "%s holds another study; %s; use -o for another folder, or --overwrite",
                       directory, difference);
+  }
   if (same)
     return status_set(STATUS_FILE,
                       "%s already holds this study; use --resume to continue it, --overwrite to replace it, "
                       "or -o for another folder",
                       directory);
   return status_set(STATUS_FILE,
-                    "%s already holds another study (%s); use --overwrite to replace it, or -o for another "
-                    "folder",
+                    "%s already holds another study (%s); use --resume if this is an edit of it, --overwrite "
+                    "to replace it, or -o for another folder",
                     directory, difference);
+}
+
+/* Makes this study the one that the folder holds, where it is another version of it. */
+static Status folder_take_edit(const char *directory, const Study *study, FolderMode mode) {
+  char path[PATH_SIZE], sha256[DIGEST_SIZE];
+  bool edited;
+  TRY(folder_compare_study(directory, study, mode, &edited, sha256));
+  if (!edited) return STATUS_OK;
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  TRY(store_write_text(path, study->file->resolved, true));
+  return folder_walk_all_parts((Walk){.directory = directory, .sha256 = sha256}, folder_remove_derived);
 }
 
 /* Finds whether the folder holds a study. STATUS_FILE when it does but must not, and when it holds something
@@ -220,7 +262,10 @@ static Status folder_inspect(const char *directory, const Study *study, FolderMo
         STATUS_FILE,
         "%s holds %s but no study.yaml to identify it; move it away, or use -o for another folder", directory,
         strncmp(work, "./", 2) == 0 ? work + 2 : work);
-  return *exists && mode == FOLDER_FRESH ? folder_compare_study(directory, study, true) : STATUS_OK;
+  char sha256[DIGEST_SIZE];
+  bool edited;
+  return *exists && mode == FOLDER_FRESH ? folder_compare_study(directory, study, mode, &edited, sha256)
+                                         : STATUS_OK;
 }
 
 /* Removes the temporary files of killed jobs (io/durable.h). */
@@ -242,7 +287,10 @@ static Status folder_remove_study(const char *directory) {
                       "%s/study.yaml differs from what this program writes and will not be removed; move it "
                       "away or use another folder",
                       directory);
-  const Walk walk = {.directory = directory, .sha256 = file->sha256};
+  SCOPED(char *, first_line, memory_free_text);
+  first_line = strndup(text, strcspn(text, "\n") + 1);
+  if (!first_line) return status_set(STATUS_INTERNAL, "out of memory");
+  const Walk walk = {.directory = directory, .sha256 = file->sha256, .first_line = first_line};
   TRY(folder_walk_all_parts(walk, folder_check_own));
   TRY(folder_walk_all_parts(walk, folder_remove_own));
   folder_sweep(directory);
@@ -277,7 +325,8 @@ Status folder_open(const char *directory, const Study *study, FolderMode mode, i
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   /* If several shards begin at once, one of them writes the study; the others must find their own. */
   if (!exists) TRY(store_write_text(path, study->file->resolved, false));
-  TRY(folder_compare_study(directory, study, false));
+  TRY(folder_take_edit(directory, study,
+                       mode == FOLDER_FRESH || mode == FOLDER_OVERWRITE ? FOLDER_JOIN : mode));
   TRY(former_read(&scratch, directory, study, &former));
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   TRY(finished_open(&scratch, directory, study, alone, &finished));

@@ -9,8 +9,9 @@
  *
  * Only the study's own files are ever removed, replaced or set aside; the rest may be somebody else's notes,
  * figures or links, and stays as it is. A file is the study's own if its name follows this scheme, it is a
- * regular file, and it carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose
- * names are hashes of what they were learned from). Links are never followed, neither in the folder nor to
+ * regular file, and it carries the study's SHA-256 or, before results of an edited study are there, its name
+ * (results), the mark of journals (tasks), or the program's seal (priors, whose names are hashes of what they
+ * were learned from). Links are never followed, neither in the folder nor to
  * its parts. */
 #pragma once
 
@@ -33,15 +34,25 @@ Status folder_check(const char *directory);
  * aside and reported; STATUS_FILE when it is somebody else's. */
 Status folder_make_room(const char *directory, const char *name, const char *sha256);
 
-typedef enum { FOLDER_FRESH, FOLDER_RESUME, FOLDER_OVERWRITE } FolderMode;
+/* Returns whether a resolved study, such as a folder keeps it, is a version of this one: of the same kind and
+ * name. Otherwise the message of the status says what differs. */
+bool folder_is_version(const char *resolved, const Study *study);
+
+/* What to do with a folder that holds a study. */
+typedef enum {
+  FOLDER_FRESH, /* refuse it */
+  FOLDER_JOIN, /* work on it with other shards, if it is the same study */
+  FOLDER_RESUME, /* continue it; the study may have been edited, and is then the folder's from now on */
+  FOLDER_OVERWRITE /* remove it */
+} FolderMode;
 
 /* Prepares the folder and locks it; the caller must call io_lock_release(*lock). Called on one rank. FRESH
- * refuses a folder that holds a study (STATUS_FILE). RESUME refuses another configuration and names the key
- * that differs (STATUS_RESUME); an empty or missing folder starts a new study, and shards begin in this mode,
- * too. OVERWRITE removes the study in the folder. Every mode refuses a folder (STATUS_FILE) where something
+ * refuses a folder that holds a study (STATUS_FILE), JOIN one with another study, and RESUME one with a study
+ * of another kind or name; both name what differs (STATUS_RESUME). In an empty or missing folder all begin a
+ * new study. If the study was edited, study.yaml is replaced, and what was made from the results of before,
+ * pictures' samples and event logs, is removed. Every mode refuses a folder (STATUS_FILE) where something
  * that is not the study's own is in the way: results without a study, links in place of files. Errors of
- * folder_check are returned, too. `shard` is the number of the shard, negative for the whole study.
- */
+ * folder_check are returned, too. `shard` is the number of the shard, negative for the whole study. */
 Status folder_open(const char *directory, const Study *study, FolderMode mode, int shard, Lock **lock);
 
 /* Reads the resolved study of a folder as text, which the caller frees. STATUS_INPUT when the folder holds

@@ -20,6 +20,8 @@ static Status former_read_status(Arena *memory, StoreFile *file, const Study *st
   TRY(store_get_text_attribute(memory, file, "config_sha256", &sha));
   if (strcmp(sha, study->file->sha256) != 0) {
     TRY(store_get_text_attribute(memory, file, "config", &config));
+    out->edited = folder_is_version(config, study);
+    if (out->edited) return STATUS_OK;
     config_first_difference(config, study->file->resolved, sizeof difference, difference);
     return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
   }

@@ -6,13 +6,14 @@
 
 typedef struct {
   int policies;
-  int64_t runs; /* 0: there are no results */
+  int64_t runs; /* 0: there are no results, or they are of another version of the study */
+  bool edited; /* they are */
   signed char *status; /* [setting, policy, runs], RunStatus */
 } Former;
 
-/* Reads the outcomes in DIR/results.nc. A damaged file is set aside, reported, and counts as none.
- * STATUS_RESUME naming the key when it belongs to another configuration, STATUS_FILE when it is not a results
- * file of this program. */
+/* Reads the outcomes in DIR/results.nc; those of another version of the study count as none. A damaged file
+ * is set aside, reported, and counts as none. STATUS_RESUME naming the key when it belongs to a study of
+ * another kind or name, STATUS_FILE when it is not a results file of this program. */
 Status former_read(Arena *memory, const char *directory, const Study *study, Former *out);
 
 /* Returns how many runs of a cell succeeded in the former results but not in status[runs]. */

@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', '2'},
-                  OLD_MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', 'n'};
-enum { CHECK_SIZE = 16, WHOLE_DIGEST = DIGEST_SIZE - 1 };
+const char journal_mark[] = "thompso2";
+static const char old_mark[] = "thompson"; /* of versions that named tasks by their place in the study */
+enum { MARK = sizeof journal_mark - 1, CHECK_SIZE = 16, WHOLE_DIGEST = DIGEST_SIZE - 1 };
 
 typedef struct {
-  char mark[sizeof MARK], study[WHOLE_DIGEST];
-  int64_t task, status, length; /* length of the payload; status RUN_NOT_RUN: a void record */
+  char mark[MARK];
+  TaskName name;
+  int64_t place, status, length; /* length of the payload; status RUN_NOT_RUN: a void record */
   int64_t constant; /* bit c: column c is stored once */
   double finished;
   char digest[WHOLE_DIGEST]; /* of the payload */
@@ -36,7 +37,7 @@ static Status journal_seal_header(Header *header) {
 
 static bool journal_header_is_whole(const Header *header) {
   Header again = *header;
-  return memcmp(header->mark, MARK, sizeof MARK) == 0 && journal_seal_header(&again) == STATUS_OK &&
+  return memcmp(header->mark, journal_mark, MARK) == 0 && journal_seal_header(&again) == STATUS_OK &&
          memcmp(header->check, again.check, CHECK_SIZE) == 0 && header->length >= 0;
 }
 
@@ -133,12 +134,12 @@ static Status journal_make_file(Journal *journal) {
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
-  Header header = {.task = task->index,
+  Header header = {.name = journal->study->names[task->index],
+                   .place = task->index,
                    .status = result->status,
                    .constant = journal_find_constant(result),
                    .finished = clock_date()};
-  memcpy(header.mark, MARK, sizeof MARK);
-  memcpy(header.study, journal->study->file->sha256, sizeof header.study);
+  memcpy(header.mark, journal_mark, sizeof header.mark);
   header.length = journal_list_payload(result->status, header.constant, result, parts);
   TRY(journal_digest_payload(JOURNAL_PARTS, parts, digest));
   memcpy(header.digest, digest, sizeof header.digest);
@@ -194,7 +195,7 @@ static Status journal_find_header(int file, const char *path, int64_t from, int6
   for (*at = from; *at + (int64_t)sizeof header <= size;) {
     const size_t length = size - *at < WINDOW ? (size_t)(size - *at) : WINDOW;
     TRY(journal_read_bytes(file, path, *at, bytes, length));
-    for (const char *mark = bytes; (mark = memmem(mark, length - (size_t)(mark - bytes), MARK, sizeof MARK));
+    for (const char *mark = bytes; (mark = memmem(mark, length - (size_t)(mark - bytes), journal_mark, MARK));
          mark++) {
       const int64_t found = *at + (mark - bytes);
       if (found + (int64_t)sizeof header > size) break;
@@ -203,18 +204,17 @@ static Status journal_find_header(int file, const char *path, int64_t from, int6
       *at = found;
       return STATUS_OK;
     }
-    *at += (int64_t)(length - sizeof MARK + 1);
+    *at += (int64_t)(length - MARK + 1);
   }
   *at = size;
   return STATUS_OK;
 }
 
 /* Turns the damaged bytes [at, end) into a void record, so that they are reported only once. */
-static Status journal_void_bytes(int file, const char *path, const Study *study, int64_t at, int64_t end) {
-  Header header = {.task = -1, .status = RUN_NOT_RUN, .length = end - at - (int64_t)sizeof header};
+static Status journal_void_bytes(int file, const char *path, int64_t at, int64_t end) {
+  Header header = {.place = -1, .status = RUN_NOT_RUN, .length = end - at - (int64_t)sizeof header};
   if (header.length < 0) return STATUS_OK;
-  memcpy(header.mark, MARK, sizeof MARK);
-  memcpy(header.study, study->file->sha256, sizeof header.study);
+  memcpy(header.mark, journal_mark, sizeof header.mark);
   TRY(journal_seal_header(&header));
   return pwrite(file, &header, sizeof header, (off_t)at) == (ssize_t)sizeof header && fdatasync(file) == 0
              ? STATUS_OK
@@ -222,14 +222,13 @@ static Status journal_void_bytes(int file, const char *path, const Study *study,
 }
 
 /* Reads the headers of an open journal of `size` bytes, and passes the whole ones on. */
-static Status journal_scan_file(int file, const char *path, const Study *study, int64_t size,
-                                JournalScan *scan) {
+static Status journal_scan_file(int file, const char *path, int64_t size, JournalScan *scan) {
   Header header;
   while (scan->end + (int64_t)sizeof header <= size) {
     TRY(journal_read_bytes(file, path, scan->end, &header, sizeof header));
     if (!journal_header_is_whole(&header)) {
       int64_t next;
-      if (memcmp(header.mark, OLD_MARK, sizeof OLD_MARK) == 0)
+      if (memcmp(header.mark, old_mark, MARK) == 0)
         return status_set(
             STATUS_RESUME,
             "%s was written by an earlier version of this program; use another folder, or finish "
@@ -237,23 +236,18 @@ static Status journal_scan_file(int file, const char *path, const Study *study, 
             path);
       TRY(journal_find_header(file, path, scan->end + 1, size, &next));
       if (next == size) break;
-      if (scan->repair) TRY(journal_void_bytes(file, path, study, scan->end, next));
+      if (scan->repair) TRY(journal_void_bytes(file, path, scan->end, next));
       scan->damaged++;
       scan->end = next;
       continue;
     }
     if (header.length > size - scan->end - (int64_t)sizeof header) break; /* torn, or being written */
-    if (memcmp(header.study, study->file->sha256, sizeof header.study) != 0)
-      return status_set(STATUS_RESUME,
-                        "%s has finished tasks of another study; move it away, put study.yaml back as it "
-                        "was, or use another folder",
-                        path);
-    const JournalRecord record = {.task = (int)header.task,
+    const JournalRecord record = {.task = header.name,
                                   .status = (RunStatus)header.status,
                                   .at = scan->end,
+                                  .length = (int64_t)sizeof header + header.length,
                                   .finished = header.finished};
-    if (record.status != RUN_NOT_RUN && header.task >= 0 && header.task < study->task_count)
-      TRY(scan->record(scan->context, &record));
+    if (record.status != RUN_NOT_RUN) TRY(scan->record(scan->context, &record));
     scan->end += (int64_t)sizeof header + header.length;
   }
   scan->rest = size - scan->end;
@@ -261,17 +255,18 @@ static Status journal_scan_file(int file, const char *path, const Study *study, 
   return ftruncate(file, (off_t)scan->end) == 0 ? STATUS_OK : journal_cannot("write", path);
 }
 
-Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
+Status journal_scan(const char *path, JournalScan *scan) {
   int file;
   struct stat info;
   TRY(journal_open(path, scan->repair, &file));
   Status status = fstat(file, &info) == 0 ? STATUS_OK : journal_cannot("read", path);
-  if (status == STATUS_OK) status = journal_scan_file(file, path, study, info.st_size, scan);
+  if (status == STATUS_OK) status = journal_scan_file(file, path, info.st_size, scan);
   close(file);
   return status;
 }
 
-Status journal_load(int file, const char *path, const Task *task, int64_t at, TaskResult *result) {
+Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,
+                    TaskResult *result) {
   Header header;
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
@@ -280,7 +275,9 @@ Status journal_load(int file, const char *path, const Task *task, int64_t at, Ta
   int count = JOURNAL_PARTS; /* of these the record has; earlier versions knew fewer columns */
   while (length > header.length && count > JOURNAL_FEWEST_PARTS) length -= (int64_t)parts[--count].size;
   columns_clear((size_t)result->runs, &result->columns);
-  bool whole = journal_header_is_whole(&header) && header.task == task->index && length == header.length;
+  bool whole = journal_header_is_whole(&header) &&
+               memcmp(&header.name, &study->names[task->index], sizeof header.name) == 0 &&
+               length == header.length;
   if (whole) {
     at += (int64_t)sizeof header;
     for (int i = 0; i < count; at += (int64_t)parts[i++].size)
