@@ -97,11 +97,13 @@ static bool io_worker_has_ended(const Worker *self) {
  * "ended by signal 9 (Killed)", or "closed its connection" if it did not. */
 static void io_worker_end_process(Worker *self, size_t size, char *how) {
   enum { TRIES = 100, NAP = 10 * 1000 * 1000 /* nanoseconds */ };
+  const int tries = how ? TRIES : 0;
   int status = 0;
   bool ended = false;
-  for (int i = 0; i < TRIES && how && !ended; i++) {
+  for (int i = 0; i < tries; i++) {
     ended = io_worker_has_ended(self);
-    if (!ended) nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+    if (ended) break;
+    nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
   }
   kill(self->process, SIGKILL);
   kill(-self->process, SIGKILL);
@@ -134,6 +136,16 @@ static void io_worker_keep(Worker *self, size_t size, const char *bytes) {
   self->said_size = kept + fresh;
 }
 
+/* Writes bytes[size] to our standard error, as far as it takes them. */
+static void io_worker_pass_on(size_t size, const char *bytes) {
+  while (size > 0) {
+    const ssize_t written = write(STDERR_FILENO, bytes, size);
+    if (written <= 0) return;
+    bytes += written;
+    size -= (size_t)written;
+  }
+}
+
 /* Passes on what the worker has printed since the last call, at most as much as a pipe holds, because it may
  * never stop, and keeps the end of it. */
 static void io_worker_listen(Worker *self) {
@@ -143,8 +155,7 @@ static void io_worker_listen(Worker *self) {
     const ssize_t size = self->output >= 0 ? read(self->output, bytes, sizeof bytes) : -1;
     if (size == 0) io_worker_close(&self->output);
     if (size <= 0) return;
-    for (ssize_t done = 0, written = 1; done < size && written > 0; done += written)
-      written = write(STDERR_FILENO, bytes + done, (size_t)(size - done));
+    io_worker_pass_on((size_t)size, bytes);
     io_worker_keep(self, (size_t)size, bytes);
   }
 }
