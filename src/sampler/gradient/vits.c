@@ -28,9 +28,10 @@
 
 #include <limits.h>
 
-/* Up to this dimension CHUNK_LANES lanes are updated at once, above it no more than a tile of a history has,
- * so that a chunk stays in cache; either is rounded down to whole runs. Networks take one lane at a time,
- * since each of their matrices is a job for BLAS. */
+/* Up to this dimension CHUNK_LANES lanes are updated at once, above it one vector, or the components of one
+ * run: products read a matrix again for each few of its rows, so that it has to stay in the first-level cache
+ * (with AVX2, 16 lanes take 1.2 times as long at d = 20). Either is rounded down to whole runs. Networks take
+ * one lane at a time, since each of their matrices is a job for BLAS. */
 enum { SMALL_DIMENSION = 8 };
 /* The most memory that the matrices of a block of runs may take. */
 static const double MOST_BYTES = 16e9;
@@ -166,7 +167,8 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
                         : sampler->ops == &sampler_vits2 ? VITS_TWO
                                                          : VITS_HESSIAN_FREE;
   const int components = (int)config_int(setup->options, "components");
-  const int most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : TILE_LANES;
+  const int few = components > VECTOR_LANES ? components : VECTOR_LANES,
+            most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : few;
   const bool network = likelihood_has_network(setup->likelihood);
   const size_t d = (size_t)sampler->d, total = (size_t)setup->runs * (size_t)components;
   const double bytes = 2.0 * (double)(d * d * total) * sizeof(double);
