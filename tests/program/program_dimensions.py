@@ -1,6 +1,6 @@
 """Every sampler in 2 to 2 000 dimensions, with temper, guard and clicks; few observations of many coordinates against closed forms.
 
-THOMPSON_WALK=whole walks all combinations, which takes five CPU minutes; otherwise the expensive ones are left out.
+THOMPSON_WALK=whole walks all combinations, which takes minutes; otherwise the expensive ones are left out.
 """
 
 import os
