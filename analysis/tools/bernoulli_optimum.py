@@ -7,6 +7,7 @@ Both success probabilities are Beta(A, B), A and B whole numbers. After s_i succ
 counts are all that a policy need know. The table has the expected successes, and the regret against max(p_1, p_2), of the optimal policy, of
 Thompson sampling, and of greedy, which plays the arm with the larger mean; both take either arm on ties.
 """
+import needs
 import argparse
 
 import numpy as np

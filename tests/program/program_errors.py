@@ -139,8 +139,7 @@ class Files(program.ProgramTest):
     def test_resume_of_another_configuration(self):
         self.succeed("run", self.study, "-o", self.path("out"), "--set", "policies=[ts]")
         for ranks in (0, 2):
-            self.fail_with(6, "problem.noise", "run", self.study, "-o", self.path("out"), "--set", "policies=[ts]", "--set", "problem.noise=2",
-                           "--resume", ranks=ranks)
+            self.fail_with(6, "name", "run", self.study, "-o", self.path("out"), "--set", "policies=[ts]", "--set", "name=another", "--resume", ranks=ranks)
 
     def test_overwrite_replaces(self):
         self.succeed("run", self.study, "-o", self.path("out"), "--set", "policies=[ts]")

@@ -74,8 +74,9 @@ def rewrite(out, change):
 
 def record(task, finished, payload=b""):
     """A complete record of a task that succeeded at this time."""
-    fields = struct.pack("<8s32sqqqqd64s", MARK, b"0" * 32, task, 1, len(payload), 0, finished, hashlib.sha256(payload).hexdigest().encode())
-    return Record(None, 0, task, "0" * 32, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
+    name = f"{task:032d}"
+    fields = struct.pack("<8s32sqqqqd64s", MARK, name.encode(), task, 1, len(payload), 0, finished, hashlib.sha256(payload).hexdigest().encode())
+    return Record(None, 0, task, name, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
 
 
 def remove(out, *tasks):

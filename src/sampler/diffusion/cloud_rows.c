@@ -55,7 +55,7 @@ static void cloud_rows_repair(const CloudRows *self, int n, double noise, double
 /* Computes the Cholesky factor of K, which is symmetrised, and K^-1. */
 static void cloud_rows_invert(CloudRows *self, int n, double noise, double *k) {
   const int r = self->rank;
-  const size_t entries = (size_t)(r * r * n);
+  const size_t entries = (size_t)r * (size_t)r * (size_t)n;
   int repaired = 0;
   for (int i = 0; i < r; i++)
     for (int j = 0; j <= i; j++)
