@@ -161,7 +161,7 @@ static Status app_run_announce(Finished *finished, FILE *out) {
   SCRATCH_ARENA(scratch);
   const Study *study = finished->study;
   Adaptive adaptive;
-  int tasks = 0, done = 0;
+  int tasks = 0, done = 0, left = 0;
   TRY(adaptive_create(&scratch, finished, &adaptive));
   TRY(adaptive_replay(finished->state, &adaptive));
   for (int i = arguments.tasks.shard; i < study->task_count; i += arguments.tasks.shards) {
@@ -169,8 +169,10 @@ static Status app_run_announce(Finished *finished, FILE *out) {
     if (i % study->runs.blocks >= adaptive.settings[task.setting].wanted) continue;
     tasks++;
     done += finished->state[i] == RUN_OK;
+    left += finished->state[i] != RUN_OK &&
+            !study_repeats_task(study, i, arguments.tasks.shard, arguments.tasks.shards);
   }
-  fprintf(out, "%d of %d tasks are finished, %d%s to run", done, tasks, tasks - done,
+  fprintf(out, "%d of %d tasks are finished, %d%s to run", done, tasks, left,
           study->runs.adaptive ? " or more" : "");
   if (finished->unused > 0)
     fprintf(out, "; %lld finished tasks are not of this study (thompson prune %s)",
@@ -187,7 +189,9 @@ static Status app_run_dry(const Study *study) {
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", arguments.directory);
   if (access(path, F_OK) != 0 || arguments.overwrite) {
-    printf("0 of %d tasks are finished, %d%s to run\n", study->task_count, study->task_count,
+    int left = 0;
+    for (int i = 0; i < study->task_count; i++) left += !study_repeats_task(study, i, 0, 1);
+    printf("0 of %d tasks are finished, %d%s to run\n", study->task_count, left,
            study->runs.adaptive ? " at most" : "");
     return STATUS_OK;
   }

@@ -123,3 +123,12 @@ int study_find_tasks(const Study *study, const TaskName *name, int *first) {
     high++;
   return high - low;
 }
+
+bool study_repeats_task(const Study *study, int index, int shard, int shards) {
+  int first;
+  if (study->runs.adaptive) return false;
+  const int count = study_find_tasks(study, &study->names[index], &first);
+  for (int i = 0; i < count && study->by_name[first + i] < index; i++)
+    if (study->by_name[first + i] % shards == shard) return true;
+  return false;
+}

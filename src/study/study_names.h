@@ -12,3 +12,7 @@ Status study_name_tasks(Study *study);
 /* Finds the tasks of a study with this name, of which there may be several, such as those of a policy that
  * does not use the swept key: study->by_name[first .. first + count - 1]. Returns their number. */
 int study_find_tasks(const Study *study, const TaskName *name, int *first);
+
+/* Returns whether an earlier task of the shard has the name of a task, so that one record serves both. Where
+ * the number of runs is adaptive each setting runs its own. */
+bool study_repeats_task(const Study *study, int index, int shard, int shards);

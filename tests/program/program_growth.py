@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 
+import netCDF4
+
 import journals
 import program
 
@@ -112,6 +114,25 @@ class Growth(program.ProgramTest):
         self.succeed("reduce", self.out)
         self.assertEqual(len(journals.records(self.out)), 15 + 15)
         self.same_as_fresh(words)
+
+    def test_equal_tasks(self):
+        """A policy that the swept key cannot change is run once, and every setting has its numbers: those of a study of that setting alone."""
+        words = ("--set", "policies=[ts, mixts]", "--set")
+        alone = []
+        for components in (2, 3):
+            self.succeed("run", self.study, "-o", self.path(f"alone{components}"), *words, f"prior.components={components}")
+            with netCDF4.Dataset(self.path(f"alone{components}/results.nc")) as file:
+                alone.append(file["regret"][0].tobytes())
+        whole, parts = self.path("whole"), self.path("parts")
+        shown = self.succeed("run", self.study, "-o", whole, *words, "prior.components=[2, 3]", ranks=2)
+        self.assertIn("running tasks: 15/15", shown.stderr)
+        for shard in ("0/3", "1/3", "2/3"):
+            self.succeed("run", self.study, "-o", parts, "--shard", shard, *words, "prior.components=[2, 3]")
+        self.succeed("reduce", parts)
+        for out in (whole, parts):
+            with netCDF4.Dataset(f"{out}/results.nc") as file:
+                self.assertEqual([file["regret"][s].tobytes() for s in range(2)], alone)
+        self.assertEqual(len(journals.records(whole)), 15)
 
     def test_refused(self):
         """Another name or kind is another study."""

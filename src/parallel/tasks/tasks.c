@@ -5,6 +5,7 @@
 #include "parallel/tasks/adaptive.h"
 #include "parallel/tasks/queue.h"
 #include "parallel/tasks/worklist.h"
+#include "study/study_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -291,7 +292,7 @@ static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
     const AdaptiveSetting *at = &adaptive->settings[task.setting];
     const int block = i % study->runs.blocks;
     if (runner->state[i] == RUN_NOT_RUN && !study_task_is_distributed(study, &task) && block >= at->seen &&
-        block < at->wanted)
+        block < at->wanted && !study_repeats_task(study, i, runner->options->shard, runner->options->shards))
       runner->list[runner->count++] = i;
   }
 }
