@@ -216,19 +216,19 @@ Status measure_marginal_sd_error(const Comparison *self, double *out) {
   return STATUS_OK;
 }
 
+/* Returns the variance of coordinate i of a cloud. */
+static double metric_variance(const Cloud *x, size_t i) {
+  const double *row = x->theta + i * (size_t)x->n;
+  double sum = 0;
+  for (int k = 0; k < x->n; k++) sum += (row[k] - x->mean[i]) * (row[k] - x->mean[i]);
+  return sum / x->n;
+}
+
 /* Returns the trace of the covariance of a cloud. */
 static double metric_trace(int d, const Cloud *x) {
   double sum = 0;
-  for (size_t i = 0; i < (size_t)d; i++) {
-    const double *row = x->theta + i * (size_t)x->n;
-    double own = 0;
-    if (x->covariance) {
-      sum += x->covariance[i * (size_t)d + i];
-      continue;
-    }
-    for (int k = 0; k < x->n; k++) own += (row[k] - x->mean[i]) * (row[k] - x->mean[i]);
-    sum += own / x->n;
-  }
+  for (size_t i = 0; i < (size_t)d; i++)
+    sum += x->covariance ? x->covariance[i * (size_t)d + i] : metric_variance(x, i);
   return sum;
 }
 

@@ -93,7 +93,7 @@ static Status observed_find_axes(Frame *self, const Isotropic *prior, const Subs
   const size_t d = (size_t)self->d;
   double *v, longest = 0;
   ALLOCATE(&scratch, v, d);
-  memcpy(self->axis, seen->direction, (size_t)seen->rank * d * sizeof *v);
+  if (seen->rank > 0) memcpy(self->axis, seen->direction, (size_t)seen->rank * d * sizeof *v);
   self->m = seen->rank;
   for (int pass = 0; pass < 2; pass++) /* the first finds how long they are */
     for (size_t c = 0; c < (size_t)prior->components; c++) {
