@@ -1,5 +1,5 @@
-/* Internal to the posterior study: what settings on one rank (posterior.c) and those whose matrices are
- * spread over ranks (posterior_spread.c) have in common. */
+/* Internal to the posterior study: what its settings (posterior.c), a task on one rank (posterior_block.c)
+ * and tasks whose matrices are spread over ranks (posterior_spread.c) have in common. */
 #pragma once
 
 #include "metric/metrics.h"
@@ -29,8 +29,14 @@ int study_posterior_reference_draws(const Config *setting);
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
 /* Returns which of them the curves of a study need; `has_shared`: except its shared curves. */
 int study_posterior_needs(const Study *study, bool has_shared);
-/* Returns the number of observations at a sample size. */
+/* Returns the number of sample sizes; study_posterior_size returns the number of observations at one of them,
+ * study_posterior_last_size at the last. */
+int study_posterior_points(const Config *setting);
 int64_t study_posterior_size(const Config *setting, const Problem *problem, int point);
+int study_posterior_last_size(const Config *setting, const Problem *problem);
+
+/* Runs a task on one rank (study.h). */
+Status study_posterior_run(const TaskRun *run);
 
 /* Checks settings that are spread over ranks, and runs their tasks (study.h). */
 Status study_posterior_check_spread(const Study *study, const Config *setting, const Problem *problem);
