@@ -8,7 +8,6 @@
 #include "sampler/check/draws_check.h"
 #include "study/estimates.h"
 #include "study/keys.h"
-#include "study/study_names.h"
 #include "study/study_unused.h"
 
 #include <errno.h>
@@ -187,8 +186,7 @@ Status app_study_of_folder(const char *directory, Study *out) {
   TRY(folder_read_study(directory, &text));
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", directory);
-  TRY(app_study_of_file(path, text, &(AppTexts){0}, out));
-  return study_name_tasks(out);
+  return app_study_of_file(path, text, &(AppTexts){0}, out);
 }
 
 static void app_note(const char *sentence) { fprintf(stderr, "note: %s\n", sentence); }

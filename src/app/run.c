@@ -274,7 +274,6 @@ static Status run_study(void) {
         "--shard: %s has an adaptive number of runs (runs.target_se); allowed: --shard with a fixed "
         "number, such as --set runs=512",
         arguments.study);
-  TRY(parallel_agree(study_name_tasks(&study)));
   TRY(app_note_unused(&study));
   if (!arguments.directory) {
     snprintf(default_directory, sizeof default_directory, "results/%s", study.name);

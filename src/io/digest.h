@@ -30,5 +30,6 @@ Status digest_end(Digest *digest, char out[DIGEST_SIZE]);
 /* Computes the digest of the next `size` bytes of a stream, fewer if it ends or fails earlier; *left is how
  * many it lacks. Errors: as digest_end. */
 Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], uint64_t *left);
-/* Computes the digest of a regular file, read in small parts. Returns STATUS_FILE if it cannot be read. */
+/* Computes the digest of a regular file, read in small parts. A file that has not changed since one of the
+ * last calls is not read again. Returns STATUS_FILE if it cannot be read. */
 Status digest_file(const char *path, char out[DIGEST_SIZE]);

@@ -2,6 +2,7 @@
 
 #include "problem/problem_cases.h"
 #include "study/studies.h"
+#include "study/study_names.h"
 #include "study/study_problem.h"
 
 static const StudyOps *const registry[] = {
@@ -234,15 +235,26 @@ static Status study_join_axis(Study *study, int s, const Problem *problem) {
   return STATUS_OK;
 }
 
-/* Creates the runs, of which the file knows the number if they are cases. */
-static Status study_create_runs(Study *study) {
+/* Creates the runs, of which the file knows the number if they are cases, and the list of tasks. */
+static Status study_create_tasks(Study *study) {
   const Config *first = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
   if (study_problem_family(first)->take) TRY(study_problem_create(first, &problem));
-  return study_runs_create(first, problem.cases, &study->runs);
+  TRY(study_runs_create(first, problem.cases, &study->runs));
+  TRY(study_find_target(study));
+  const int64_t tasks = (int64_t)study->runs.blocks * study->file->setting_count * study->file->policy_count;
+  if (tasks > 1000000000)
+    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep fewer values",
+                      (long long)tasks);
+  study->task_count = (int)tasks;
+  ALLOCATE(&study->memory, study->blocks, study->runs.blocks);
+  ALLOCATE(&study->memory, study->names, study->task_count);
+  ALLOCATE(&study->memory, study->by_name, study->task_count);
+  study_runs_list(&study->runs, study->blocks);
+  return STATUS_OK;
 }
 
-/* Checks a setting, and takes its points into the axis. */
+/* Checks a setting, takes its points into the axis, and names its tasks. */
 static Status study_take_setting(Study *study, int s) {
   const Config *setting = study->file->settings[s];
   SCOPED(Problem, problem, problem_destroy);
@@ -253,7 +265,8 @@ static Status study_take_setting(Study *study, int s) {
   TRY(study_problem_create(setting, &problem));
   TRY(study_check_cases(study, &problem));
   TRY(study_check_policies(study, s, &problem));
-  return study_join_axis(study, s, &problem);
+  TRY(study_join_axis(study, s, &problem));
+  return study_name_setting(study, s, &problem);
 }
 
 Status study_create(StudyFile *file, Study *out) {
@@ -273,8 +286,7 @@ Status study_create(StudyFile *file, Study *out) {
     out->along += !curve->every;
   }
   TRY(study_check_names(file));
-  TRY(study_create_runs(out));
-  TRY(study_find_target(out));
+  TRY(study_create_tasks(out));
   ALLOCATE(&out->memory, out->run_size, file->setting_count * file->policy_count);
   ALLOCATE(&out->memory, out->values, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
@@ -283,13 +295,7 @@ Status study_create(StudyFile *file, Study *out) {
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
   }
-  const int64_t tasks = (int64_t)out->runs.blocks * file->setting_count * file->policy_count;
-  if (tasks > 1000000000)
-    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep fewer values",
-                      (long long)tasks);
-  out->task_count = (int)tasks;
-  ALLOCATE(&out->memory, out->blocks, out->runs.blocks);
-  study_runs_list(&out->runs, out->blocks);
+  study_sort_names(out);
   return STATUS_OK;
 }
 

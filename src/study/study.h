@@ -156,7 +156,7 @@ struct Study {
   int places;
   RunsBlock *blocks; /* [runs.blocks], the same for every cell */
   int task_count; /* settings x policies x blocks */
-  TaskName *names; /* [task_count]; NULL: the tasks have no names yet (study_name_tasks) */
+  TaskName *names; /* [task_count] (study/study_names.h) */
   int *by_name; /* [task_count], the tasks in the order of their names */
 };
 

@@ -2,7 +2,6 @@
 
 #include "io/digest.h"
 #include "study/keys.h"
-#include "study/study_problem.h"
 
 #include <string.h>
 
@@ -41,48 +40,81 @@ static Status study_name_print_keys(const Study *study, const Config *config, co
   return STATUS_OK;
 }
 
-/* Prints what all tasks of a policy in a setting depend on. */
-static Status study_name_print_cell(const Study *study, int s, const ConfigPolicy *policy, FILE *out) {
-  const Config *setting = study->file->settings[s];
-  fprintf(out, "numbers %d\npolicy %s\n", NUMBERS, policy->name);
-  for (int i = 0; i < study->ops->points(setting); i++) fprintf(out, "%.17g ", study_axis_value(study, s, i));
-  fputc('\n', out);
-  TRY(study_name_print_keys(study, setting, study_keys, out));
-  return study_name_print_keys(study, policy->options, config_table(policy->options), out);
+/* A text that is printed to memory. */
+typedef struct {
+  FILE *stream;
+  char *bytes;
+  size_t size;
+} NameText;
+
+static Status study_name_begin(NameText *text) {
+  text->stream = open_memstream(&text->bytes, &text->size);
+  return text->stream ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
 }
 
-/* Computes the digest of what a cell and a replicate of its priors depend on. */
-static Status study_name_cell(const Study *study, int s, int p, const Problem *problem, uint32_t replicate,
-                              char out[DIGEST_SIZE]) {
-  const ConfigPolicy *policy = &study->file->policies[p];
-  SCOPED(char *, text, memory_free_text);
-  size_t size = 0;
-  Belief belief;
-  TRY(study_belief_create(study->file->settings[s], policy, problem, replicate, &belief));
-  FILE *stream = open_memstream(&text, &size);
-  if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
-  Status status = study_name_print_cell(study, s, policy, stream);
-  if (status == STATUS_OK) status = study_belief_print(&belief, policy_named(policy->name).sampler, stream);
-  fprintf(stream, "replicate %u\n", replicate);
-  if (fclose(stream) != 0) return status_set(STATUS_INTERNAL, "out of memory");
-  return status == STATUS_OK ? digest_hex(text, size, out) : status;
+/* Ends the text, whose bytes are then complete. */
+static Status study_name_end(NameText *text) {
+  const int failed = fclose(text->stream);
+  text->stream = NULL;
+  return failed ? status_set(STATUS_INTERNAL, "out of memory") : STATUS_OK;
 }
 
-/* Names the tasks of a cell. */
-static Status study_name_blocks(Study *study, int s, int p, const Problem *problem) {
+static void study_name_free(NameText *text) {
+  if (text->stream) fclose(text->stream);
+  free(text->bytes);
+}
+
+/* Names the tasks of a cell, which depend on what `cell` says and on what each replicate believes. */
+static Status study_name_cell(Study *study, int s, int p, const Problem *problem, const char *cell) {
   SCRATCH_ARENA(scratch);
-  char(*cells)[DIGEST_SIZE];
-  ALLOCATE(&scratch, cells, study->runs.replicates);
-  for (int r = 0; r < study->runs.replicates; r++)
-    TRY(study_name_cell(study, s, p, problem, (uint32_t)r, cells[r]));
+  const ConfigPolicy *policy = &study->file->policies[p];
+  char(*replicates)[DIGEST_SIZE];
+  ALLOCATE(&scratch, replicates, study->runs.replicates);
+  for (int r = 0; r < study->runs.replicates; r++) {
+    SCOPED(NameText, text, study_name_free);
+    Belief belief;
+    TRY(study_belief_create(study->file->settings[s], policy, problem, (uint32_t)r, &belief));
+    TRY(study_name_begin(&text));
+    fputs(cell, text.stream);
+    TRY(study_belief_print(&belief, policy_named(policy->name).sampler, text.stream));
+    fprintf(text.stream, "replicate %d\n", r);
+    TRY(study_name_end(&text));
+    TRY(digest_hex(text.bytes, text.size, replicates[r]));
+  }
   for (int k = 0; k < study->runs.blocks; k++) {
     const int index = study_task_index(study, s, p, k);
     const Task task = study_task(study, index);
     char text[128], digest[DIGEST_SIZE];
     const int length =
-        snprintf(text, sizeof text, "%s runs %u %d", cells[task.replicate], task.first_run, task.runs);
+        snprintf(text, sizeof text, "%s runs %u %d", replicates[task.replicate], task.first_run, task.runs);
     TRY(digest_hex(text, (size_t)length, digest));
     memcpy(study->names[index].digits, digest, sizeof study->names[index].digits);
+  }
+  return STATUS_OK;
+}
+
+/* Prints what all tasks of a setting depend on: its points and keys. */
+static Status study_name_print_setting(const Study *study, int s, NameText *text) {
+  const Config *setting = study->file->settings[s];
+  TRY(study_name_begin(text));
+  for (int i = 0; i < study->ops->points(setting); i++)
+    fprintf(text->stream, "%.17g ", study_axis_value(study, s, i));
+  fputc('\n', text->stream);
+  TRY(study_name_print_keys(study, setting, study_keys, text->stream));
+  return study_name_end(text);
+}
+
+Status study_name_setting(Study *study, int s, const Problem *problem) {
+  SCOPED(NameText, setting, study_name_free);
+  TRY(study_name_print_setting(study, s, &setting));
+  for (int p = 0; p < study->file->policy_count; p++) {
+    SCOPED(NameText, cell, study_name_free);
+    const ConfigPolicy *policy = &study->file->policies[p];
+    TRY(study_name_begin(&cell));
+    fprintf(cell.stream, "numbers %d\npolicy %s\n%s", NUMBERS, policy->name, setting.bytes);
+    TRY(study_name_print_keys(study, policy->options, config_table(policy->options), cell.stream));
+    TRY(study_name_end(&cell));
+    TRY(study_name_cell(study, s, p, problem, cell.bytes));
   }
   return STATUS_OK;
 }
@@ -96,17 +128,9 @@ static int study_by_name(const void *a, const void *b, void *context) {
   return order != 0 ? order : first - second;
 }
 
-Status study_name_tasks(Study *study) {
-  ALLOCATE(&study->memory, study->names, study->task_count);
-  ALLOCATE(&study->memory, study->by_name, study->task_count);
-  for (int s = 0; s < study->file->setting_count; s++) {
-    SCOPED(Problem, problem, problem_destroy);
-    TRY(study_problem_create(study->file->settings[s], &problem));
-    for (int p = 0; p < study->file->policy_count; p++) TRY(study_name_blocks(study, s, p, &problem));
-  }
+void study_sort_names(Study *study) {
   for (int i = 0; i < study->task_count; i++) study->by_name[i] = i;
   qsort_r(study->by_name, (size_t)study->task_count, sizeof *study->by_name, study_by_name, study);
-  return STATUS_OK;
 }
 
 int study_find_tasks(const Study *study, const TaskName *name, int *first) {

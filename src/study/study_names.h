@@ -6,8 +6,11 @@
 
 #include "study/study.h"
 
-/* Names the tasks of a study: study->names and study->by_name. STATUS_FILE when a file cannot be read. */
-Status study_name_tasks(Study *study);
+/* Names the tasks of a setting: study->names. STATUS_FILE when a file cannot be read. */
+Status study_name_setting(Study *study, int s, const Problem *problem);
+
+/* Sorts the tasks by their names: study->by_name. */
+void study_sort_names(Study *study);
 
 /* Finds the tasks of a study with this name, of which there may be several, such as those of a policy that
  * does not use the swept key: study->by_name[first .. first + count - 1]. Returns their number. */

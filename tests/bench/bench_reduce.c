@@ -14,7 +14,6 @@
 #include "parallel/tasks/folder.h"
 #include "parallel/tasks/journal.h"
 #include "study/keys.h"
-#include "study/study_names.h"
 
 #include <math.h>
 #include <mpi.h>
@@ -33,7 +32,6 @@ static void read_study(const char *name, const char *text, Study *study) {
   StudyFile *file;
   ok(config_study_parse(name, text, &study_schema, 0, NULL, &file));
   ok(study_create(file, study));
-  ok(study_name_tasks(study));
 }
 
 /* Finished tasks. */

@@ -55,6 +55,27 @@ static void files_are_hashed(void) {
   CHECK_FAILS(digest_file(path, parts), STATUS_FILE, strerror(ENOENT));
 }
 
+/* Checks that a file which has not changed is hashed once, and one of equal length that has, again. */
+static void known_files_are_not_read_again(void) {
+  const char *path = in_folder("known.txt");
+  char one[DIGEST_SIZE], other[DIGEST_SIZE], *text = malloc(100001);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  memset(text, 'x', 100000);
+  text[100000] = '\0';
+  CHECK_OK(store_write_text(path, text, true));
+  CHECK_OK(digest_file(path, one));
+  const long before = harness_bytes_read();
+  for (int i = 0; i < 10; i++) CHECK_OK(digest_file(path, other));
+  CU_ASSERT_TRUE(harness_bytes_read() - before < 10000);
+  CU_ASSERT_STRING_EQUAL(one, other);
+  text[99999] = 'y';
+  CHECK_OK(store_write_text(path, text, true));
+  CHECK_OK(digest_file(path, other));
+  CU_ASSERT_STRING_NOT_EQUAL(one, other);
+  free(text);
+  unlink(path);
+}
+
 /* Checks that every reader of a user's file refuses `path` with `part`. */
 static void check_refused(const char *path, const char *part) {
   SCRATCH_ARENA(memory);
@@ -91,6 +112,7 @@ int main(void) {
   if (!mkdtemp(folder)) return EXIT_FAILURE;
   CU_TestInfo tests[] = {{"regular files are read", regular_files_are_read},
                          {"files are hashed", files_are_hashed},
+                         {"known files are not read again", known_files_are_not_read_again},
                          {"everything else is refused", everything_else_is_refused},
                          CU_TEST_INFO_NULL};
   int outcome = harness_run("input", tests);

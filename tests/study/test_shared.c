@@ -6,7 +6,6 @@
 #include "parallel/tasks/folder.h"
 #include "parallel/tasks/journal.h"
 #include "study/keys.h"
-#include "study/study_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,6 @@ static bool make_results(void) {
       "policies: [{name: joint, prior: exact}, exact, {name: diffts, prior: exact}]\n",
       &study_schema, 0, NULL, &file);
   if (status == STATUS_OK) status = study_create(file, &study);
-  if (status == STATUS_OK) status = study_name_tasks(&study);
   for (int p = 0; p < POLICIES && status == STATUS_OK; p++) {
     const Task task = task_of(p);
     status = study_result_create(&study, &task, &results[p]);

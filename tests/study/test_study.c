@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static Study make_study(const char *text) {
   StudyFile *file;
@@ -132,6 +133,26 @@ static void test_beliefs(void) {
   study_destroy(&study);
 }
 
+/* Checks that a file is read once for each setting, and once to be hashed, whatever the number of policies
+ * and replicates. */
+static void test_files_read_once(void) {
+  enum { SETTINGS = 3, EVENTS = 20000, LINE = 6, SIZE = EVENTS * LINE };
+  static const char path[] = "study_test.csv";
+  FILE *file = fopen(path, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+  fputs("x1,class\n", file);
+  for (int i = 0; i < EVENTS; i++) fprintf(file, "%3d,%d\n", i % 1000, i % 2);
+  fclose(file);
+  const long before = harness_bytes_read();
+  Study study = make_study("name: t\nruns: 32\npolicies: [ts, oracle, random]\nprior: {replicates: 8}\n"
+                           "sweep: {problem.noise: [1, 2, 3]}\n"
+                           "problem: {family: table, file: study_test.csv, rounds: 5}\n");
+  const long read = harness_bytes_read() - before;
+  CU_ASSERT_TRUE(read < (SETTINGS + 1.5) * SIZE);
+  study_destroy(&study);
+  unlink(path);
+}
+
 /* ---- sizes of tasks */
 
 /* Returns the size of the first task of a study with this policy, in a world of its own. */
@@ -187,6 +208,7 @@ int main(void) {
                          {"quantiles over runs", test_quantiles},
                          {"more replicates than runs are refused", test_too_many_replicates},
                          {"fitted priors are shared when they are the same", test_beliefs},
+                         {"files are read once for each setting", test_files_read_once},
                          {"tasks are as large as their draws", test_sizes},
                          CU_TEST_INFO_NULL};
   return harness_run("study", tests);

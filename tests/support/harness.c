@@ -35,6 +35,15 @@ bool harness_wants(const char *member) {
   return false;
 }
 
+long harness_bytes_read(void) {
+  long bytes = -1;
+  FILE *counters = fopen("/proc/self/io", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(counters);
+  CU_ASSERT_EQUAL(fscanf(counters, "rchar: %ld", &bytes), 1);
+  fclose(counters);
+  return bytes;
+}
+
 bool harness_near(double actual, double expected, double tolerance, const char *text, const char *file,
                   int line) {
   if (fabs(actual - expected) <= tolerance) return true;

@@ -16,6 +16,9 @@ int harness_run(const char *suite, CU_TestInfo *tests);
  * environment names the wanted ones ("lmc,student"). NULL asks whether all are taken. */
 bool harness_wants(const char *member);
 
+/* Returns how many bytes this process has read from files so far. */
+long harness_bytes_read(void);
+
 /* |actual - expected| <= tolerance; prints all three when that fails. NaN fails. */
 #define CHECK_NEAR(actual, expected, tolerance)                                                              \
   CU_assertImplementation(harness_near((actual), (expected), (tolerance), #actual, __FILE__, __LINE__),      \

@@ -2,7 +2,6 @@
 
 #include "store_damage.h"
 #include "study/keys.h"
-#include "study/study_names.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -16,8 +15,7 @@ void journal_fixture_study(const char *seed, Study *out) {
            "problem: {rounds: 3, arms: 2}}\n",
            seed);
   if (config_study_parse("test", text, &study_schema, 0, NULL, &file) != STATUS_OK ||
-      study_create(file, out) != STATUS_OK || study_name_tasks(out) != STATUS_OK ||
-      out->task_count != JOURNAL_TASKS)
+      study_create(file, out) != STATUS_OK || out->task_count != JOURNAL_TASKS)
     abort();
 }
 

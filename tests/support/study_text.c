@@ -2,7 +2,6 @@
 
 #include "harness.h"
 #include "study/keys.h"
-#include "study/study_names.h"
 #include "study/study_problem.h"
 
 Study study_text_study(const char *text) {
@@ -10,7 +9,6 @@ Study study_text_study(const char *text) {
   Study study;
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
   CHECK_OK(study_create(file, &study));
-  CHECK_OK(study_name_tasks(&study));
   return study;
 }
 
