@@ -356,7 +356,7 @@ static Status study_posterior_run_block(const TaskRun *run, int first, int runs,
   return STATUS_OK;
 }
 
-/* As many runs stand side by side as have small matrices together: results do not depend on it. */
+/* Takes as many runs side by side as have small matrices together: results do not depend on it. */
 Status study_posterior_run(const TaskRun *run) {
   static const double MOST_NUMBERS = 1 << 24;
   const double square = (double)run->problem->d * run->problem->d, together = floor(MOST_NUMBERS / square);
