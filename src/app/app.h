@@ -5,6 +5,7 @@
 
 #include "io/ownership.h"
 #include "parallel/parallel.h"
+#include "parallel/results/leaderboard.h"
 #include "study/study.h"
 
 #include <argp.h>
@@ -117,6 +118,6 @@ void app_scratch_destroy(Scratch *scratch);
 /* Notes on stderr, on rank 0, which keys are set although they have no effect. */
 Status app_note_unused(const Study *study);
 
-/* Prints the leaderboard on stdout, from DIR/results.nc: the first curve for each setting and policy, at all
- * points if there are few, otherwise at the last one. */
-Status app_print_table(const Study *study, const char *directory);
+/* Prints the leaderboard on stdout: the first curve for each policy in each setting of which some run has
+ * ended, at all points if there are few, otherwise at the last one; and what went wrong numerically. */
+void app_print_table(const Study *study, const Leaderboard *board);

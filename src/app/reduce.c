@@ -13,8 +13,8 @@ static const AppOption options[] = {{"overwrite", 0, NULL,
                                     {0}};
 
 /* Prints the table and the counts of tasks; returns STATUS_TASKS_FAILED if some are damaged or failed. */
-static Status app_reduce_report(const Study *study, const ReduceCounts *counts) {
-  TRY(app_print_table(study, arguments.directory));
+static Status app_reduce_report(const Study *study, const ReduceCounts *counts, const Leaderboard *board) {
+  app_print_table(study, board);
   printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
   if (counts->damaged > 0)
     return status_set(STATUS_TASKS_FAILED,
@@ -28,10 +28,11 @@ static Status app_reduce_report(const Study *study, const ReduceCounts *counts) 
 
 static Status reduce_folder(void) {
   SCOPED(Study, study, study_destroy);
+  SCOPED(Leaderboard, board, leaderboard_destroy);
   ReduceCounts counts;
   TRY(parallel_agree(app_study_of_folder(arguments.directory, &study)));
-  TRY(reduce_study(&study, arguments.directory, arguments.overwrite, &counts));
-  return parallel_agree(parallel_rank() == 0 ? app_reduce_report(&study, &counts) : STATUS_OK);
+  TRY(reduce_study(&study, arguments.directory, arguments.overwrite, &counts, &board));
+  return parallel_agree(parallel_rank() == 0 ? app_reduce_report(&study, &counts, &board) : STATUS_OK);
 }
 
 const AppVerb app_reduce = {

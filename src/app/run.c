@@ -119,12 +119,13 @@ static const char *app_run_figure(const Study *study) {
  * can no longer be read. (If an adaptive study was stopped by failures, the reducer may know of more waves
  * from an earlier job, so its missing tasks need not be lost.) Collective. */
 static Status app_run_write_results(const Study *study, int64_t left, int *lost) {
+  SCOPED(Leaderboard, board, leaderboard_destroy);
   ReduceCounts counts = {0};
   const char *directory = arguments.directory;
-  Status status = reduce_study(study, directory, false, &counts);
+  const Status status = reduce_study(study, directory, false, &counts, &board);
   *lost = left == 0 ? counts.missing : counts.damaged;
   if (parallel_rank() == 0 && status == STATUS_OK) {
-    status = app_print_table(study, directory);
+    app_print_table(study, &board);
     const char *figure = app_run_figure(study);
     printf("\nresults: %s/results.nc\nfigure:  analysis/%s%s ", directory,
            strchr(figure, '/') ? "" : "figures/", figure);

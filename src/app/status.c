@@ -5,12 +5,29 @@
 #include "parallel/priors/study_priors.h"
 #include "parallel/tasks/adaptive.h"
 
+#include <time.h>
+#include <unistd.h>
+
 static struct {
   const char *directory;
-  bool json;
-} arguments;
+  bool json, table, watch;
+  double interval; /* seconds */
+} arguments = {.interval = 10};
 
-static const AppOption options[] = {{"json", 'j', NULL, "as JSON", .flag = &arguments.json}, {0}};
+static const AppOption options[] = {
+    {"table", 't', NULL,
+     "show the table of results so far, with standard errors, instead of the largest error",
+     .flag = &arguments.table},
+    {"watch", 'w', NULL, "look again and again, until no job writes to the folder", .flag = &arguments.watch},
+    {"interval", 0, "SECONDS", "time between two looks of --watch (default: 10)", .real = &arguments.interval,
+     .low = 0.1, .high = 1e6},
+    {"json", 'j', NULL, "as JSON", .flag = &arguments.json},
+    {0}};
+
+static void status_check(struct argp_state *state) {
+  if (arguments.json && (arguments.table || arguments.watch))
+    argp_error(state, "--json cannot be combined with --table or --watch");
+}
 
 enum { MOST_READ = 20000 }; /* most finished tasks that are read for standard errors: a minute or less */
 
@@ -31,7 +48,8 @@ typedef struct {
   char target[128]; /* what `moments` are of, in words */
   Adaptive adaptive;
   bool too_many; /* finished tasks to be read */
-  Moments *moments; /* [setting_count, policy_count], of the runs that are finished */
+  Moments *moments; /* [setting_count, policy_count], of the runs that are finished; or, with --table: */
+  Leaderboard board;
 } Overview;
 
 static int app_status_tasks_left(const Count *count) { return count->tasks - count->done - count->failed; }
@@ -76,6 +94,7 @@ static Status look_over(const char *directory, Overview *overview) {
     overview->seconds_per_task = (finished->last - finished->first) / (done - 1);
     overview->seconds_left = overview->seconds_per_task * app_status_tasks_left(all);
   }
+  if (arguments.table) return leaderboard_read(finished, &overview->board);
   overview->too_many = all->done > MOST_READ;
   for (int s = 0; s < settings && !overview->too_many; s++)
     TRY(adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
@@ -83,6 +102,7 @@ static Status look_over(const char *directory, Overview *overview) {
 }
 
 static void overview_destroy(Overview *overview) {
+  leaderboard_destroy(&overview->board);
   finished_close(&overview->finished);
   study_destroy(&overview->study);
   arena_free(&overview->memory);
@@ -154,22 +174,48 @@ static void print_settings(const Overview *overview) {
   }
 }
 
-static Status status_of_folder(void) {
-  SCOPED(Overview, overview, overview_destroy);
-  TRY(look_over(arguments.directory, &overview));
-  if (arguments.json) return status_print_json(&overview);
-  const Count *all = &overview.all;
+static void status_print(const Overview *overview) {
+  const Count *all = &overview->all;
   printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
          app_status_tasks_left(all));
-  if (*overview.job)
-    printf("%s: %s\n", overview.job_runs ? "running" : "running, or ended without a trace", overview.job);
-  if (overview.learned < overview.priors)
-    printf("%d priors: %d learned, %d left\n", overview.priors, overview.learned,
-           overview.priors - overview.learned);
-  if (!isnan(overview.seconds_per_task))
-    printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview.seconds_per_task,
-           overview.seconds_left);
-  print_settings(&overview);
+  if (*overview->job)
+    printf("%s: %s\n", overview->job_runs ? "running" : "running, or ended without a trace", overview->job);
+  if (overview->learned < overview->priors)
+    printf("%d priors: %d learned, %d left\n", overview->priors, overview->learned,
+           overview->priors - overview->learned);
+  if (!isnan(overview->seconds_per_task))
+    printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
+           overview->seconds_left);
+  if (arguments.table)
+    app_print_table(&overview->study, &overview->board);
+  else
+    print_settings(overview);
+}
+
+/* Looks once; *job_writes is whether a job writes to the folder. A new look replaces the last one on a
+ * terminal, and follows it, after an empty line, elsewhere. */
+static Status status_look(bool again, bool *job_writes) {
+  SCOPED(Overview, overview, overview_destroy);
+  TRY(look_over(arguments.directory, &overview));
+  *job_writes = *overview.job;
+  if (arguments.json) return status_print_json(&overview);
+  if (arguments.watch && isatty(STDOUT_FILENO))
+    printf("\033[H\033[2J"); /* goes to the upper left corner, and clears the screen */
+  else if (again)
+    putchar('\n');
+  status_print(&overview);
+  return STATUS_OK;
+}
+
+static Status status_of_folder(void) {
+  const struct timespec interval = {.tv_sec = (time_t)arguments.interval,
+                                    .tv_nsec = (long)(1e9 * fmod(arguments.interval, 1))};
+  bool job_writes;
+  TRY(status_look(false, &job_writes));
+  while (arguments.watch && job_writes) {
+    nanosleep(&interval, NULL);
+    TRY(status_look(true, &job_writes));
+  }
   return STATUS_OK;
 }
 
@@ -177,9 +223,11 @@ const AppVerb app_status = {
     .options = options,
     .argument = &arguments.directory,
     .what = "results folder",
+    .check = status_check,
     .usage = "DIR",
     .help =
         "Show what is done, failed and left in a results folder, which job writes to it, how many priors are "
-        "learned, and how large standard errors are now. "
+        "learned, and how large standard errors are now, or with --table the results so far. Reads finished "
+        "tasks only, and disturbs no job. "
         "With an adaptive number of runs, `left` counts only the current wave.",
     .run = status_of_folder};

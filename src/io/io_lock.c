@@ -170,8 +170,14 @@ static bool io_lock_file_is_lock(int file) {
          (length == (ssize_t)strlen(beginning) && memcmp(text, beginning, strlen(beginning)) == 0);
 }
 
+/* Returns whether a name is that of a shard's lock, such as "lock.3". */
+static bool io_lock_is_of_shard(const char *name) {
+  return strncmp(name, "lock.", 5) == 0 && name[5] != '\0' &&
+         name[5 + strspn(name + 5, "0123456789")] == '\0';
+}
+
 /* Checks the locks that exclude this one, without keeping them: for a shard's lock the lock of the whole
- * study, for the whole study every shard's lock, such as "lock.3". */
+ * study, for the whole study every shard's lock. */
 static Status io_lock_check_rivals(const char *directory, int shard, Suspects *suspects) {
   char path[PATH_SIZE + 300];
   DIR *folder = opendir(directory);
@@ -180,9 +186,7 @@ static Status io_lock_check_rivals(const char *directory, int shard, Suspects *s
   struct dirent *entry;
   while (status == STATUS_OK && (entry = readdir(folder))) {
     const char *name = entry->d_name;
-    const bool of_shard =
-        strncmp(name, "lock.", 5) == 0 && name[5] != '\0' && name[5 + strspn(name + 5, "0123456789")] == '\0';
-    if (shard < 0 ? !of_shard : strcmp(name, "lock") != 0) continue;
+    if (shard < 0 ? !io_lock_is_of_shard(name) : strcmp(name, "lock") != 0) continue;
     snprintf(path, sizeof path, "%s/%s", directory, name);
     const int file = open(path, O_RDWR | TO_OPEN);
     if (file < 0) continue;
@@ -254,10 +258,10 @@ Status io_lock_take(const char *directory, int shard, Lock **out) {
   return STATUS_OK;
 }
 
-bool io_lock_holder(const char *directory, size_t size, char *text) {
-  char path[PATH_SIZE], found[TEXT_SIZE], boot[64];
+/* Describes the job that holds a lock file as io_lock_holder does. */
+static bool io_lock_file_holder(const char *path, size_t size, char *text) {
+  char found[TEXT_SIZE], boot[64];
   text[0] = '\0';
-  snprintf(path, sizeof path, "%s/lock", directory);
   const int file = open(path, O_RDONLY | TO_OPEN);
   if (file < 0) return false;
   const bool held = io_lock_file_is_lock(file) && flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -265,6 +269,23 @@ bool io_lock_holder(const char *directory, size_t size, char *text) {
   io_lock_read_text(path, found);
   io_lock_read_boot_id(boot);
   if (held || !strstr(found, boot)) snprintf(text, size, "%.*s", (int)strcspn(found, ";"), found);
+  return held;
+}
+
+bool io_lock_holder(const char *directory, size_t size, char *text) {
+  DIR *folder = opendir(directory);
+  bool held = false;
+  text[0] = '\0';
+  struct dirent *entry;
+  while (folder && !held && (entry = readdir(folder))) {
+    char path[PATH_SIZE], other[TEXT_SIZE];
+    const char *name = entry->d_name;
+    if (strcmp(name, "lock") != 0 && !io_lock_is_of_shard(name)) continue;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    held = io_lock_file_holder(path, sizeof other, other);
+    if (held || !*text) snprintf(text, size, "%s", other);
+  }
+  if (folder) closedir(folder);
   return held;
 }
 

@@ -21,8 +21,8 @@ typedef struct Lock Lock;
 Status io_lock_take(const char *directory, int shard, Lock **out);
 
 /* Finds which job writes to the folder now: writes its description to text[size], which is empty if there is
- * none, and returns whether it is certain that the job runs; from another machine that can be unknown. Looks
- * at the lock of the whole study only. */
+ * none, and returns whether it is certain that the job runs; from another machine that can be unknown. If
+ * several shards write, it describes one of them. */
 bool io_lock_holder(const char *directory, size_t size, char *text);
 
 /* Returns whether another job has taken over the lock (after this one was frozen for a long time) or the

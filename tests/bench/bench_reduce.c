@@ -134,6 +134,7 @@ static void reduce(const char *folder) {
   parallel_begin();
   char *text;
   Study study;
+  SCOPED(Leaderboard, board, leaderboard_destroy);
   ReduceCounts counts;
   ok(folder_read_study(folder, &text));
   read_study(folder, text, &study);
@@ -141,7 +142,7 @@ static void reduce(const char *folder) {
   parallel_barrier();
   in_mpi = 0;
   const double start = clock_wall(), cpu = clock_cpu(), kernel = system_seconds();
-  ok(reduce_study(&study, folder, true, &counts));
+  ok(reduce_study(&study, folder, true, &counts, &board));
   const double used = clock_cpu() - cpu, waited = in_mpi;
   printf("rank %d of %d: %.2f s, %.2f s of CPU without MPI (%.2f s in the system), %.2f s in MPI\n",
          parallel_rank(), parallel_size(), clock_wall() - start, used - waited, system_seconds() - kernel,

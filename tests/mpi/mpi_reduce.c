@@ -93,11 +93,12 @@ static void check_floor(StoreFile *file) {
 static void check_failing_rank(const Study *study, const char *folder) {
   const bool failing = parallel_rank() == parallel_size() - 1;
   struct rlimit limit, none;
+  SCOPED(Leaderboard, board, leaderboard_destroy);
   ReduceCounts counts;
   CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
   none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
   if (failing) CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const Status status = reduce_study(study, folder, false, &counts);
+  const Status status = reduce_study(study, folder, false, &counts, &board);
   if (failing) CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
   CU_ASSERT_EQUAL(status, STATUS_FILE);
   CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), strerror(EMFILE)));
@@ -110,10 +111,11 @@ static void test_results(void) {
   parallel_broadcast(folder, sizeof folder);
   snprintf(results, sizeof results, "%s/results.nc", folder);
   Study study = make_study();
+  SCOPED(Leaderboard, board, leaderboard_destroy);
   ReduceCounts counts;
   if (parallel_rank() == 0) make_folder(folder, &study);
   parallel_barrier();
-  CHECK_OK(reduce_study(&study, folder, false, &counts));
+  CHECK_OK(reduce_study(&study, folder, false, &counts, &board));
   if (parallel_rank() == 0) {
     CU_ASSERT_EQUAL(counts.ok, study.task_count - 2);
     CU_ASSERT_EQUAL(counts.failed, 1);

@@ -100,26 +100,6 @@ static Status reducer_write_prior_samples(const Study *study, const char *direct
 
 /* ---- results.nc */
 
-/* Counts the blocks of each setting: those that were requested or, if there are more and the setting is still
- * open, all up to the last one present. */
-static Status reducer_count_blocks(Reducer *reducer) {
-  const Study *study = reducer->study;
-  Adaptive adaptive;
-  TRY(adaptive_create(&reducer->memory, &reducer->finished, &adaptive));
-  TRY(adaptive_replay(reducer->finished.state, &adaptive));
-  for (int s = 0; s < study->file->setting_count; s++) {
-    int blocks = adaptive.settings[s].wanted;
-    if (!adaptive.settings[s].ended)
-      for (int p = 0; p < study->file->policy_count; p++)
-        for (int k = blocks; k < study->runs.blocks; k++)
-          if (reducer->finished.state[study_task_index(study, s, p, k)] != RUN_NOT_RUN) blocks = k + 1;
-    reducer->blocks[s] = blocks;
-    int64_t runs = study_runs_in_blocks(&study->runs, reducer->blocks[s]);
-    if (runs > reducer->runs) reducer->runs = runs;
-  }
-  return STATUS_OK;
-}
-
 /* Ends the file: moves it into place if all went well, then writes the prior samples and the event logs. */
 static Status reducer_end_file(Reducer *reducer, Status status) {
   const double seconds = provenance_elapsed(); /* with `mpi_ranks` it shows how well a study scales */
@@ -156,18 +136,22 @@ static void reducer_free(Reducer *reducer) {
   arena_free(&reducer->memory);
 }
 
-Status reduce_study(const Study *study, const char *directory, bool overwrite, ReduceCounts *counts) {
+Status reduce_study(const Study *study, const char *directory, bool overwrite, ReduceCounts *counts,
+                    Leaderboard *board) {
   SCOPED(Reducer, reducer, reducer_free);
   char path[4096];
   const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
-  reducer = (Reducer){.study = study, .directory = directory, .path = path, .overwrite = overwrite};
+  reducer =
+      (Reducer){.study = study, .directory = directory, .path = path, .overwrite = overwrite, .board = board};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
+  TRY(parallel_agree(leaderboard_create(study, board)));
   TRY(parallel_agree(first ? reducer_check_folder(&reducer) : STATUS_OK));
   TRY(finished_open_all(&reducer.memory, reducer.directory, study, &reducer.finished));
   Status status = arena_new(&reducer.memory, (void **)&reducer.blocks, settings, sizeof *reducer.blocks);
-  if (status == STATUS_OK && first) status = reducer_count_blocks(&reducer);
+  if (status == STATUS_OK && first)
+    status = adaptive_count_blocks(&reducer.finished, reducer.blocks, &reducer.runs);
   TRY(parallel_agree(status));
   parallel_broadcast(reducer.blocks, settings * sizeof *reducer.blocks);
   parallel_broadcast(&reducer.runs, sizeof reducer.runs);

@@ -1,5 +1,6 @@
 #include "parallel/results/reduce_cell.h"
 
+#include "core/quantile.h"
 #include "parallel/statistics.h"
 #include "study/study_problem.h"
 
@@ -30,9 +31,8 @@ static void reduce_cell_copy_task_result(const Study *study, const Task *task, c
   memset(cell->status + first, result->status, (size_t)task->runs);
 }
 
-/* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
-static Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
-                                          double *seconds) {
+Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
+                                   double *seconds) {
   const Config *config = study->file->settings[setting];
   SCOPED(Problem, problem, problem_destroy);
   double sum = 0;
@@ -84,7 +84,7 @@ Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks,
     counts->failed += result.status == RUN_FAILED;
     counts->ok += result.status != RUN_FAILED;
   }
-  return reduce_cell_sum_fit_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
+  return STATUS_OK;
 }
 
 void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
@@ -113,9 +113,10 @@ static Status reduce_cell_fill_rows(const Study *study, const Cell *cell, int cu
   return statistics_replicate_se(study, cell->runs, values, base, out + 3 * places);
 }
 
-Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *first, double *out) {
+Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *first, int curves,
+                             double *out) {
   const size_t size = (size_t)cell->runs * (size_t)study->places;
-  for (int c = 0; c < study->published; c++) {
+  for (int c = 0; c < curves; c++) {
     const StudyCurve *curve = study->curves[c];
     TRY(reduce_cell_fill_rows(study, curve->of_world ? first : cell, c, NULL,
                               reduce_cell_summary_part(study, out, c, PART_MEAN)));
@@ -127,4 +128,52 @@ Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *f
                                 reduce_cell_summary_part(study, out, c, PART_DIFF_MEAN)));
   }
   return STATUS_OK;
+}
+
+/* Returns why an estimate whose means over runs are mean[ESTIMATES_POINTS] is not to be trusted. */
+static Doubt reduce_cell_doubt(const double *mean) {
+  if (mean[ESTIMATES_ARM_0_ABSENT] > 0) return DOUBT_ARM_0_ABSENT;
+  if (mean[ESTIMATES_ARM_WEIGHT] > 1) return DOUBT_ARM_WEIGHT_HIGH;
+  if (mean[ESTIMATES_WEIGHT] > mean[ESTIMATES_WEIGHT_HIGH]) return DOUBT_WEIGHT_HIGH;
+  if (mean[ESTIMATES_WEIGHT] < mean[ESTIMATES_WEIGHT_LOW]) return DOUBT_WEIGHT_LOW;
+  return mean[ESTIMATES_SIZE] < ESTIMATES_FEW_EVENTS ? DOUBT_FEW_EVENTS : DOUBT_NONE;
+}
+
+/* Summarises a curve of a study of estimates, whose means over runs are mean[ESTIMATES_POINTS]:
+ * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval, widened by the other
+ * one if that rests on few rare events or has no width; the bootstrap samples in `mean` are sorted in place.
+ */
+static void reduce_cell_summarise_estimate(double *mean, double *out) {
+  double *sample = mean + ESTIMATES_FIRST, centre = 0, square = 0;
+  int n = 0;
+  for (int s = 0; s < ESTIMATES_RESAMPLES; s++)
+    if (!isnan(sample[s])) {
+      centre += sample[s];
+      sample[n++] = sample[s];
+    }
+  centre /= n > 0 ? n : 1;
+  for (int s = 0; s < n; s++) square += (sample[s] - centre) * (sample[s] - centre);
+  quantile_sort(n, sample);
+  out[ESTIMATES_of_value] = mean[ESTIMATES_VALUE];
+  out[ESTIMATES_of_value_se] = n > 1 ? sqrt(square / (n - 1)) : NAN;
+  out[ESTIMATES_of_value_low] = n > 1 ? quantile_of_sorted(n, sample, 0.025) : NAN;
+  out[ESTIMATES_of_value_high] = n > 1 ? quantile_of_sorted(n, sample, 0.975) : NAN;
+  if (mean[ESTIMATES_RARE] < ESTIMATES_FEW_RARE ||
+      !(out[ESTIMATES_of_value_low] < out[ESTIMATES_of_value_high])) {
+    out[ESTIMATES_of_value_low] = fmin(out[ESTIMATES_of_value_low], mean[ESTIMATES_LOW]);
+    out[ESTIMATES_of_value_high] = fmax(out[ESTIMATES_of_value_high], mean[ESTIMATES_HIGH]);
+  }
+  out[ESTIMATES_of_effective_sample_size] = mean[ESTIMATES_SIZE];
+  out[ESTIMATES_of_mean_weight] = mean[ESTIMATES_WEIGHT];
+  out[ESTIMATES_of_mean_weight_se] = mean[ESTIMATES_WEIGHT_SE];
+  out[ESTIMATES_of_doubtful_arm] = mean[ESTIMATES_ARM];
+  out[ESTIMATES_of_doubtful_arm_weight] = mean[ESTIMATES_ARM_WEIGHT];
+}
+
+void reduce_cell_estimate(const Cell *cell, int curve, CellEstimate *out) {
+  double mean[ESTIMATES_POINTS], se[ESTIMATES_POINTS], n[ESTIMATES_POINTS];
+  statistics_mean(cell->runs, ESTIMATES_POINTS,
+                  cell->curves + (size_t)curve * (size_t)cell->runs * ESTIMATES_POINTS, NULL, mean, se, n);
+  out->doubt = reduce_cell_doubt(mean);
+  reduce_cell_summarise_estimate(mean, out->value);
 }

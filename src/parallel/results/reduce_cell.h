@@ -2,8 +2,13 @@
  * statistics. */
 #pragma once
 
-#include "parallel/results/reduce.h"
 #include "parallel/tasks/finished.h"
+#include "study/estimates.h"
+
+typedef struct {
+  int ok, failed, missing; /* tasks */
+  int damaged; /* unreadable records of tasks that are therefore missing */
+} ReduceCounts;
 
 typedef struct {
   int64_t runs;
@@ -19,6 +24,9 @@ Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell 
  * reported on stderr. Adds to `counts`. */
 Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
                         ReduceCounts *counts);
+/* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
+Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
+                                   double *seconds);
 
 /* Completes the curves of the world, which belong to the first policy: those of runs that `first` lacks are
  * copied from the cell of another policy. */
@@ -44,8 +52,18 @@ enum {
 /* The statistics of a cell: one row for each part, and one for each quantile. */
 enum { SUMMARY_ROWS = PART_QUANTILES - PART_MEAN + STUDY_QUANTILES };
 
-/* Summarises a cell: out[published, SUMMARY_ROWS, places]. Curves of the world are taken from `first`, the
- * first policy's cell in the same setting. */
-Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *first, double *out);
+/* Summarises the first `curves` curves of a cell: out[curves, SUMMARY_ROWS, places]. Curves of the world are
+ * taken from `first`, the first policy's cell in the same setting. */
+Status reduce_cell_summarise(const Study *study, const Cell *cell, const Cell *first, int curves,
+                             double *out);
 /* Returns the first row of a part. */
 double *reduce_cell_summary_part(const Study *study, double *summary, int curve, int part);
+
+/* An estimate of a policy's value: the numbers of results.nc, and why they are not to be trusted. */
+typedef struct {
+  double value[ESTIMATES_COUNT];
+  Doubt doubt;
+} CellEstimate;
+
+/* Computes the estimate of a curve of a study of estimates. */
+void reduce_cell_estimate(const Cell *cell, int curve, CellEstimate *out);

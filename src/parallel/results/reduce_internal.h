@@ -4,9 +4,7 @@
 
 #include "io/store.h"
 #include "parallel/results/reduce.h"
-#include "parallel/results/reduce_cell.h"
 #include "parallel/tasks/former.h"
-#include "study/estimates.h"
 
 typedef struct {
   Arena memory;
@@ -16,6 +14,7 @@ typedef struct {
   Former former; /* the results that are replaced, on rank 0 */
   int64_t lost; /* runs that these have but the tasks lack */
   ReduceCounts counts;
+  Leaderboard *board; /* not owned */
   StoreFile *file; /* on rank 0 */
   Finished finished;
   int *blocks; /* [setting_count], number of blocks of each setting that count */

@@ -1,8 +1,6 @@
 /* The values of results.nc, cell by cell: one policy in one setting. Other ranks, if there are any, read the
  * cells; rank 0 takes them in order, and compresses them. */
-#include "core/quantile.h"
 #include "parallel/results/reduce_internal.h"
-#include "parallel/statistics.h"
 
 static Status reducer_create_buffers(Arena *memory, Reducer *reducer) {
   const Study *study = reducer->study;
@@ -11,10 +9,12 @@ static Status reducer_create_buffers(Arena *memory, Reducer *reducer) {
   return STATUS_OK;
 }
 
-static Status reducer_summarise_cell(Reducer *reducer, int p) {
+static Status reducer_summarise_cell(Reducer *reducer, int s, int p) {
   Cell *first = &reducer->cells[0], *cell = &reducer->cells[p > 0];
   if (p > 0) reduce_cell_complete_world(reducer->study, cell, first);
-  return reduce_cell_summarise(reducer->study, cell, first, reducer->summary);
+  TRY(reduce_cell_summarise(reducer->study, cell, first, reducer->study->published, reducer->summary));
+  leaderboard_enter(reducer->study, s, p, cell, reducer->summary, reducer->board);
+  return STATUS_OK;
 }
 
 /* Writing into the file, on rank 0. */
@@ -29,46 +29,6 @@ static const double *reducer_curve_to_put(const Reducer *reducer, int c, int p) 
   const Study *study = reducer->study;
   const Cell *cell = &reducer->cells[p > 0 && !study->curves[c]->of_world];
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
-}
-
-/* Returns why an estimate whose means over runs are mean[ESTIMATES_POINTS] is not to be trusted. */
-static Doubt reducer_doubt(const double *mean) {
-  if (mean[ESTIMATES_ARM_0_ABSENT] > 0) return DOUBT_ARM_0_ABSENT;
-  if (mean[ESTIMATES_ARM_WEIGHT] > 1) return DOUBT_ARM_WEIGHT_HIGH;
-  if (mean[ESTIMATES_WEIGHT] > mean[ESTIMATES_WEIGHT_HIGH]) return DOUBT_WEIGHT_HIGH;
-  if (mean[ESTIMATES_WEIGHT] < mean[ESTIMATES_WEIGHT_LOW]) return DOUBT_WEIGHT_LOW;
-  return mean[ESTIMATES_SIZE] < ESTIMATES_FEW_EVENTS ? DOUBT_FEW_EVENTS : DOUBT_NONE;
-}
-
-/* Summarises a curve of a study of estimates, whose means over runs are mean[ESTIMATES_POINTS]:
- * out[ESTIMATES_COUNT], NAN if there are none. The interval is a percentile interval, widened by the other
- * one if that rests on few rare events or has no width; the bootstrap samples in `mean` are sorted in place.
- */
-static void reducer_summarise_estimate(double *mean, double *out) {
-  double *sample = mean + ESTIMATES_FIRST, centre = 0, square = 0;
-  int n = 0;
-  for (int s = 0; s < ESTIMATES_RESAMPLES; s++)
-    if (!isnan(sample[s])) {
-      centre += sample[s];
-      sample[n++] = sample[s];
-    }
-  centre /= n > 0 ? n : 1;
-  for (int s = 0; s < n; s++) square += (sample[s] - centre) * (sample[s] - centre);
-  quantile_sort(n, sample);
-  out[ESTIMATES_of_value] = mean[ESTIMATES_VALUE];
-  out[ESTIMATES_of_value_se] = n > 1 ? sqrt(square / (n - 1)) : NAN;
-  out[ESTIMATES_of_value_low] = n > 1 ? quantile_of_sorted(n, sample, 0.025) : NAN;
-  out[ESTIMATES_of_value_high] = n > 1 ? quantile_of_sorted(n, sample, 0.975) : NAN;
-  if (mean[ESTIMATES_RARE] < ESTIMATES_FEW_RARE ||
-      !(out[ESTIMATES_of_value_low] < out[ESTIMATES_of_value_high])) {
-    out[ESTIMATES_of_value_low] = fmin(out[ESTIMATES_of_value_low], mean[ESTIMATES_LOW]);
-    out[ESTIMATES_of_value_high] = fmax(out[ESTIMATES_of_value_high], mean[ESTIMATES_HIGH]);
-  }
-  out[ESTIMATES_of_effective_sample_size] = mean[ESTIMATES_SIZE];
-  out[ESTIMATES_of_mean_weight] = mean[ESTIMATES_WEIGHT];
-  out[ESTIMATES_of_mean_weight_se] = mean[ESTIMATES_WEIGHT_SE];
-  out[ESTIMATES_of_doubtful_arm] = mean[ESTIMATES_ARM];
-  out[ESTIMATES_of_doubtful_arm_weight] = mean[ESTIMATES_ARM_WEIGHT];
 }
 
 /* Writes the parts of a curve. */
@@ -96,15 +56,11 @@ static Status reducer_put_curve(Reducer *reducer, int s, int p, int c) {
 
 /* Writes what a study of estimates has of an estimator. */
 static Status reducer_put_estimate(Reducer *reducer, int s, int p, int c) {
-  const Cell *cell = &reducer->cells[p > 0];
+  const CellEstimate *estimate = leaderboard_estimates(reducer->board, reducer->study, s, p) + c;
   const size_t start[3] = {(size_t)s, (size_t)p, (size_t)c}, count[3] = {1, 1, 1};
-  double mean[ESTIMATES_POINTS], se[ESTIMATES_POINTS], n[ESTIMATES_POINTS], value[ESTIMATES_COUNT];
-  statistics_mean(cell->runs, ESTIMATES_POINTS,
-                  cell->curves + (size_t)c * (size_t)cell->runs * ESTIMATES_POINTS, NULL, mean, se, n);
-  reducer_summarise_estimate(mean, value);
   for (int i = 0; i < ESTIMATES_COUNT; i++)
-    TRY(store_put_part(reducer->file, reduce_estimates[i][0], start, count, &value[i]));
-  const signed char doubt = (signed char)reducer_doubt(mean);
+    TRY(store_put_part(reducer->file, reduce_estimates[i][0], start, count, &estimate->value[i]));
+  const signed char doubt = (signed char)estimate->doubt;
   return store_put_part(reducer->file, "doubt", start, count, &doubt);
 }
 
@@ -149,8 +105,9 @@ static bool reducer_pass_cell(Reducer *reducer, bool send, bool good, int other,
 static int reducer_reader(int cell) { return parallel_size() == 1 ? 0 : 1 + cell % (parallel_size() - 1); }
 
 static Status reducer_load_cell(Reducer *reducer, int s, int p) {
-  return reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], &reducer->cells[p > 0],
-                          &reducer->counts);
+  Cell *cell = &reducer->cells[p > 0];
+  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], cell, &reducer->counts));
+  return reduce_cell_sum_fit_seconds(reducer->study, reducer->directory, s, p, &cell->seconds_train);
 }
 
 /* Writes all cells, on rank 0. After an error, here or on a reader, the remaining cells are still received,
@@ -165,7 +122,7 @@ static Status reducer_put_all_cells(Reducer *reducer) {
     if (reader > 0) good = reducer_pass_cell(reducer, false, true, reader, p) && good;
     if (status != STATUS_OK || !good) continue;
     if (reader == 0) status = reducer_load_cell(reducer, s, p);
-    if (status == STATUS_OK) status = reducer_summarise_cell(reducer, p);
+    if (status == STATUS_OK) status = reducer_summarise_cell(reducer, s, p);
     if (status == STATUS_OK) status = reducer_put_cell(reducer, s, p);
   }
   return status;

@@ -155,3 +155,22 @@ Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
   }
   return STATUS_OK;
 }
+
+Status adaptive_count_blocks(Finished *finished, int *blocks, int64_t *runs) {
+  SCRATCH_ARENA(scratch);
+  const Study *study = finished->study;
+  Adaptive adaptive;
+  TRY(adaptive_create(&scratch, finished, &adaptive));
+  TRY(adaptive_replay(finished->state, &adaptive));
+  *runs = 0;
+  for (int s = 0; s < study->file->setting_count; s++) {
+    blocks[s] = adaptive.settings[s].wanted;
+    if (!adaptive.settings[s].ended)
+      for (int p = 0; p < study->file->policy_count; p++)
+        for (int k = blocks[s]; k < study->runs.blocks; k++)
+          if (finished->state[study_task_index(study, s, p, k)] != RUN_NOT_RUN) blocks[s] = k + 1;
+    const int64_t here = study_runs_in_blocks(&study->runs, blocks[s]);
+    if (here > *runs) *runs = here;
+  }
+  return STATUS_OK;
+}

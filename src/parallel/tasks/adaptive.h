@@ -35,6 +35,11 @@ Status adaptive_look(signed char *state, Adaptive *adaptive, bool *open);
  * task that cannot be read counts as not run. Called on one rank. */
 Status adaptive_replay(const signed char *state, Adaptive *adaptive);
 
+/* Counts the blocks[setting_count] that belong to the results: those that were requested or, if there are
+ * more and the setting is still open, all up to the last one present; and their runs, the most of any
+ * setting. Called on one rank. */
+Status adaptive_count_blocks(Finished *finished, int *blocks, int64_t *runs);
+
 /* Computes the moments[policy_count] of one setting over all blocks that are finished now. Tasks that cannot
  * be read are skipped, and count as not run from then on. Called on one rank. */
 Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments);
