@@ -62,7 +62,7 @@ static Status io_cases_read_variable(Arena *memory, StoreFile *file, const char 
 typedef struct {
   StoreFile *file;
   size_t count, components, rows, d;
-  Variable weight, mean, spread, x, y, noise, theta; /* spread: variance or covariance */
+  Variable weight, mean, spread, x, y, noise, exposure, theta; /* spread: variance or covariance */
 } Contents;
 
 static Status io_cases_read_contents(Arena *memory, Contents *self) {
@@ -105,8 +105,11 @@ static Status io_cases_read_contents(Arena *memory, Contents *self) {
   self->y = (Variable){"y", 2, {self->count, self->rows}, NULL};
   TRY(io_cases_read_variable(memory, file, of_rows, &self->y));
   self->noise = (Variable){"noise", 1, {self->count}, NULL};
+  self->exposure = (Variable){"exposure", 1, {self->count}, NULL};
   self->theta = (Variable){"theta", 2, {self->count, self->d}, NULL};
   if (store_has_variable(file, "noise")) TRY(io_cases_read_variable(memory, file, of_rows, &self->noise));
+  if (store_has_variable(file, "exposure"))
+    TRY(io_cases_read_variable(memory, file, of_rows, &self->exposure));
   if (store_has_variable(file, "theta")) TRY(io_cases_read_variable(memory, file, of_theta, &self->theta));
   return STATUS_OK;
 }
@@ -186,14 +189,20 @@ static Status io_cases_take_rows(const Contents *from, size_t number, Case *out)
   return STATUS_OK;
 }
 
+/* Takes the positive number of a case from a variable that a file can have. */
+static Status io_cases_take_scale(const Contents *from, const Variable *variable, size_t number,
+                                  double *out) {
+  if (!variable->values) return STATUS_OK;
+  *out = variable->values[number];
+  if (*out > 0 && *out <= DATASET_MOST) return STATUS_OK;
+  return io_cases_refuse(from->file, variable, number, "above 0 and at most 1e+45");
+}
+
 static Status io_cases_take(Arena *memory, const Contents *from, size_t number, Case *out) {
   TRY(io_cases_take_components(memory, from, number, out));
   TRY(io_cases_take_rows(from, number, out));
-  if (from->noise.values) {
-    out->noise = from->noise.values[number];
-    if (!(out->noise > 0 && out->noise <= DATASET_MOST))
-      return io_cases_refuse(from->file, &from->noise, number, "above 0 and at most 1e+45");
-  }
+  TRY(io_cases_take_scale(from, &from->noise, number, &out->noise));
+  TRY(io_cases_take_scale(from, &from->exposure, number, &out->exposure));
   if (from->theta.values) {
     TRY(io_cases_check_numbers(from->file, &from->theta, number * from->d, from->d));
     out->theta = from->theta.values + number * from->d;

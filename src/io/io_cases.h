@@ -4,7 +4,7 @@
  *   weight(case, component), mean(case, component, dim), and variance(case, component), multiples of I, or
  *   covariance(case, component, dim, dim2); a component of weight 0 is padding;
  *   x(case, observation, dim), y(case, observation); rows of NaN at the end of a case are padding;
- *   noise(case), theta(case, dim) and reference(case, draw, dim), each if there is one;
+ *   noise(case), exposure(case), theta(case, dim) and reference(case, draw, dim), each if there is one;
  *   attribute likelihood.
  *
  * Components and rows that are padding are dropped here. */
@@ -22,6 +22,7 @@ typedef struct {
   int rows; /* n >= 1 */
   double *x, *y; /* [n, d], [n] */
   double noise; /* standard deviation of the rewards; 0: the file has none */
+  double exposure; /* of counts; 0: the file has none */
   const double *theta; /* [d]; NULL: the file has none */
 } Case;
 

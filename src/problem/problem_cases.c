@@ -7,6 +7,7 @@
 
 #include "problem/problems.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -62,6 +63,9 @@ static Status cases_check(const CaseFile *file, const Likelihood *likelihood) {
     if (likelihood_has_noise(likelihood) != (one->noise > 0))
       return status_set(STATUS_INPUT, "%s: noise(case) %s with likelihood %s", file->path,
                         one->noise > 0 ? "has no meaning" : "is needed", file->likelihood);
+    if (one->exposure > 0 && !likelihood_has_exposure(likelihood))
+      return status_set(STATUS_INPUT, "%s: exposure(case) has no meaning with likelihood %s", file->path,
+                        file->likelihood);
     const int matrices = one->covariance ? one->components : 0;
     for (int c = 0; c < matrices; c++) {
       memcpy(factor, one->covariance + (size_t)c * d * d, d * d * sizeof *factor);
@@ -109,6 +113,7 @@ static Status cases_take(Problem *self, uint32_t run) {
   cases->number = (int)run;
   self->arms = one->rows;
   if (one->noise > 0) self->likelihood.noise = one->noise;
+  if (one->exposure > 0) self->likelihood.log_exposure = log(one->exposure);
   const Status status = cases_set_prior(self, one);
   return status == STATUS_INPUT ? status_prefix(status, "%s: case %u (counted from 0): ", file->path, run)
                                 : status;

@@ -229,6 +229,33 @@ static void test_average(void) {
     }
 }
 
+/* Checks that an exposure of 5 is the same as log 5 more in u, in every function of counts; no other rewards
+ * have one. */
+static void test_exposure(void) {
+  const Likelihood plain = {.ops = likelihood_find("poisson"), .noise = 1};
+  const double deviation = 0.7, more = log(5.0);
+  Likelihood exposed = plain;
+  exposed.log_exposure = more;
+  WALK_FAMILIES(likelihood)
+  CU_ASSERT_EQUAL(likelihood_has_exposure(&likelihood), likelihood.ops == plain.ops);
+  for (double y = 0; y <= 4e6; y = 20 * y + 1)
+    for (double u = -3; u <= 4; u += 0.5) {
+      const double v = u + more;
+      double slope[2], curvature[2], deviance[2], average[2];
+      derivatives(&exposed, y, u, &slope[0], &curvature[0]);
+      derivatives(&plain, y, v, &slope[1], &curvature[1]);
+      plain.ops->deviance(&exposed, 1, &y, &u, &deviance[0]);
+      plain.ops->deviance(&plain, 1, &y, &v, &deviance[1]);
+      likelihood_average(&exposed, 1, &u, &deviation, &average[0]);
+      likelihood_average(&plain, 1, &v, &deviation, &average[1]);
+      CU_ASSERT(slope[0] == slope[1] && curvature[0] == curvature[1] && deviance[0] == deviance[1]);
+      CHECK_NEAR(average[0], average[1], 1e-14 * average[1]);
+      CU_ASSERT(mean_at(&exposed, u) == mean_at(&plain, v));
+      CU_ASSERT(log_likelihood(&exposed, y, u) == log_likelihood(&plain, y, v));
+      CU_ASSERT(plain.ops->sample(&exposed, u, 0.3, 0.2) == plain.ops->sample(&plain, v, 0.3, 0.2));
+    }
+}
+
 /* Checks the normal density, at its peak and one standard deviation away. */
 static void test_gaussian(void) {
   Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
@@ -251,6 +278,7 @@ int main(void) {
       {"logistic tails", test_logistic_tails},
       {"moments of samples", test_samples},
       {"mean rewards under a Gaussian", test_average},
+      {"exposure of counts", test_exposure},
       {"Gaussian density", test_gaussian},
       CU_TEST_INFO_NULL};
   return harness_run("likelihood", tests);

@@ -19,7 +19,7 @@ metrics: [sliced_wasserstein]
 policies: [exact, mixts, localised]
 """
 SHAPES = {"weight": ("component",), "mean": ("component", "dim"), "variance": ("component",), "covariance": ("component", "dim", "dim2"), "x": ("observation", "dim"),
-          "y": ("observation",), "noise": (), "theta": ("dim",), "reference": ("draw", "dim")}
+          "y": ("observation",), "noise": (), "exposure": (), "theta": ("dim",), "reference": ("draw", "dim")}
 
 
 def make_cases():
@@ -179,6 +179,8 @@ class Cases(program.ProgramTest):
                 (changed("y", (0, 1), np.nan), "y[0, 1] (counted from 0) is nan"),
                 (changed("y", (1, slice(None)), np.nan) | changed("x", (1, slice(None)), np.nan), "case 1 (counted from 0) has no observations"),
                 (changed("noise", 1, -1), "noise[1] (counted from 0) is -1; it must be above 0"),
+                ({"exposure": np.ones(2)}, "exposure(case) has no meaning with likelihood gaussian"),
+                ({"exposure": np.array([1.0, 0.0])}, "exposure[1] (counted from 0) is 0; it must be above 0"),
                 ({"noise": None}, "noise(case) is needed with likelihood gaussian"),
                 ({"variance": None}, "exactly one of variance(case, component)"),
                 ({"covariance": covariance}, "exactly one of variance(case, component)"),

@@ -105,7 +105,7 @@ static bool good_case(const Case *one, int d) {
          all_finite(vectors, one->mean) && all_finite(rows, one->y) &&
          (one->variance || all_finite(vectors * (size_t)d, one->covariance)) &&
          all_finite(rows * (size_t)d, one->x) && one->noise >= 0 && isfinite(one->noise) &&
-         (!one->theta || all_finite((size_t)d, one->theta));
+         one->exposure >= 0 && isfinite(one->exposure) && (!one->theta || all_finite((size_t)d, one->theta));
 }
 
 static bool good_cases(const char *path) {

@@ -164,33 +164,31 @@ const LikelihoodOps likelihood_logistic = {.name = "logistic",
                                            .deviance = logistic_deviance,
                                            .sample = likelihood_draw_logistic};
 
-/* ---- Poisson: a count with rate e^u. Beyond RATE_LIMIT the rate stays constant at 6e34, which fits into a
- * float, so that sums of products of rates are finite. */
+/* ---- Poisson: a count with rate e^v, v = u + log_exposure. Beyond RATE_LIMIT the rate stays constant at
+ * 6e34, which fits into a float, so that sums of products of rates are finite. */
 
 static const double RATE_LIMIT = 80;
 
-static inline double poisson_rate(double u) { return special_exp(u > RATE_LIMIT ? RATE_LIMIT : u); }
+static inline double poisson_rate(double v) { return special_exp(v > RATE_LIMIT ? RATE_LIMIT : v); }
 
 static bool poisson_admits(double y) { return isfinite(y) && y >= 0 && y <= 0x1p53 && y == floor(y); }
 static void poisson_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
-  (void)likelihood;
-  for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
+  for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i] + likelihood->log_exposure);
 }
 static double poisson_average(const Likelihood *likelihood, double center, double deviation) {
-  (void)likelihood;
-  return poisson_rate(center + 0.5 * deviation * deviation);
+  return poisson_rate(center + likelihood->log_exposure + 0.5 * deviation * deviation);
 }
 static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
-  (void)likelihood;
-  return y * u - poisson_rate(u) - lgamma(y + 1);
+  const double v = u + likelihood->log_exposure;
+  return y * v - poisson_rate(v) - lgamma(y + 1);
 }
 SIMD_CLONES
 static void poisson_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
                                 const double *restrict u, double *restrict slope,
                                 double *restrict curvature) {
-  (void)likelihood;
+  const double log_exposure = likelihood->log_exposure;
   for (int i = 0; i < n; i++) {
-    double rate = poisson_rate(u[i]);
+    double rate = poisson_rate(u[i] + log_exposure);
     slope[i] = y[i] - rate;
     curvature[i] = -rate;
   }
@@ -199,25 +197,23 @@ static void poisson_derivatives(const Likelihood *likelihood, int n, const doubl
 static const double LARGE_COUNT = 1e6;
 
 /* Computes the deviance, at least 0: rounding can leave a difference of large numbers below zero. The largest
- * value of y u - e^u is y log y - y. */
+ * value of y v - e^v is y log y - y. */
 static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
                              double *deviance) {
-  (void)likelihood;
   for (int i = 0; i < n; i++) {
-    const double best = y[i] > 0 ? y[i] * log(y[i]) - y[i] : 0;
+    const double v = u[i] + likelihood->log_exposure, best = y[i] > 0 ? y[i] * log(y[i]) - y[i] : 0;
     if (y[i] > LARGE_COUNT) {
-      const double off = u[i] - log(y[i]), limited = fmin(u[i], RATE_LIMIT) - log(y[i]);
+      const double off = v - log(y[i]), limited = fmin(v, RATE_LIMIT) - log(y[i]);
       deviance[i] = fmax(0, 2 * y[i] * (expm1(limited) - off));
       continue;
     }
-    deviance[i] = fmax(0, 2 * (best - (y[i] * u[i] - poisson_rate(u[i]))));
+    deviance[i] = fmax(0, 2 * (best - (y[i] * v - poisson_rate(v))));
   }
 }
 /* Draws by inversion up to a rate of 500. Above that, rounds the normal number with the Cornish-Fisher
  * correction for skewness, which makes the distribution function accurate to 1e-4. */
 static double likelihood_draw_poisson(const Likelihood *likelihood, double u, double uniform, double normal) {
-  (void)likelihood;
-  double rate = poisson_rate(u);
+  double rate = poisson_rate(u + likelihood->log_exposure);
   if (rate > 500) return fmax(0, floor(rate + sqrt(rate) * normal + (normal * normal - 1) / 6 + 0.5));
   double probability = exp(-rate), left = uniform - probability;
   int y = 0;

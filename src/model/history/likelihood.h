@@ -44,9 +44,13 @@ typedef struct {
   double (*sample)(const Likelihood *likelihood, double u, double uniform, double normal);
 } LikelihoodOps;
 
+/* Clicks, for which expectation propagation and passes have shorter ways; counts. */
+extern const LikelihoodOps likelihood_logistic, likelihood_poisson;
+
 struct Likelihood {
   const LikelihoodOps *ops;
   double noise; /* sigma, standard deviation of Gaussian rewards */
+  double log_exposure; /* of counts: their rate is e^(log_exposure + u) */
   NetworkShape network; /* with one output u; no layers: u = phi' theta */
 };
 
@@ -76,6 +80,10 @@ static inline bool likelihood_has_noise(const Likelihood *likelihood) {
 static inline double likelihood_noise(const Likelihood *likelihood) {
   return likelihood_has_noise(likelihood) ? likelihood->noise : 1;
 }
+/* Returns whether rewards are counts, whose rate log_exposure raises. */
+static inline bool likelihood_has_exposure(const Likelihood *likelihood) {
+  return likelihood->ops == &likelihood_poisson;
+}
 /* Returns whether the mean reward is phi' theta itself, so that its average is that at the mean of theta. */
 static inline bool likelihood_is_linear(const Likelihood *likelihood) {
   return likelihood_is_conjugate(likelihood);
@@ -90,9 +98,6 @@ double likelihood_best(const Likelihood *likelihood, double y);
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
 }
-
-/* Clicks, for which expectation propagation and passes have shorter ways. */
-extern const LikelihoodOps likelihood_logistic;
 
 const LikelihoodOps *likelihood_family(int index); /* registry; NULL after the last */
 const LikelihoodOps *likelihood_find(const char *name);
