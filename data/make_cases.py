@@ -3,10 +3,11 @@
 
     data/make_cases.py mcgdiff --dimension 8 --observed 1 -o mcgdiff_8_1.nc      # 25 Gaussians, 20 problems (MCGDiff, ICLR 2024)
     data/make_cases.py bipsda_inpainting --noise 5 -o bipsda_inpainting_5.nc     # 3 Gaussians, 8 of 10 coordinates seen, 100 trials (BIPSDA)
+    data/make_cases.py bipsda_tomography -o bipsda_tomography.nc                 # the same prior, counts of photons on 15 paths
     data/make_cases.py bernoulli_glm -o bernoulli_glm.nc                         # the ten observations of sbibm, logistic regression
 
-The first two are drawn from their published laws, differently for each seed. `bernoulli_glm` has the published observations; its reference draws are
-made here by importance sampling. `data/published/` has the published results."""
+All but the last are drawn from their published laws, differently for each seed. `bernoulli_glm` has the published observations. Where no closed form
+gives the posterior, reference draws are made here by importance sampling, and the smallest effective size is printed. `data/published/` has the published results."""
 
 import argparse
 import csv
@@ -17,6 +18,7 @@ import numpy as np
 
 PUBLISHED = pathlib.Path(__file__).resolve().parent / "published"
 REFERENCES, PROPOSALS = 20_000, 400_000  # draws kept of each case, from so many
+EFFECTIVE = []  # the effective sizes of these, case by case
 
 
 def mixture_draw(rng, weight, mean, root):
@@ -43,19 +45,88 @@ def mcgdiff(rng, arguments):
         yield {"weight": weight, "mean": mean, "variance": np.ones(len(mean)), "x": x, "y": x @ theta + noise * rng.normal(size=rows), "noise": noise, "theta": theta}
 
 
+def bipsda_prior(rng):
+    """arXiv:2503.03007 (IEEE OJSP 2025) and its code: 0.4 N(-5, I) + 0.3 N(0, D) + 0.3 N(5, Q' D Q), D = diag(1 .. 2), Q orthogonal, d = 10."""
+    rotation = np.linalg.qr(rng.normal(size=(10, 10)))[0]
+    spread = np.diag(np.linspace(1, 2, 10))
+    return np.array([0.4, 0.3, 0.3]), np.array([-5.0, 0.0, 5.0])[:, None] * np.ones(10), np.stack([np.eye(10), spread, rotation.T @ spread @ rotation])
+
+
 def bipsda_inpainting(rng, arguments):
-    """arXiv:2503.03007 (IEEE OJSP 2025) and its code: 0.4 N(-5, I) + 0.3 N(0, D) + 0.3 N(5, Q' D Q), D = diag(1 .. 2), Q orthogonal; coordinates
-    0, 1, 2, 4, 5, 6, 7, 9 are seen with noise 5 or 0.1."""
-    d, seen = 10, [0, 1, 2, 4, 5, 6, 7, 9]
-    rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    spread = np.diag(np.linspace(1, 2, d))
-    weight, mean = np.array([0.4, 0.3, 0.3]), np.array([-5.0, 0.0, 5.0])[:, None] * np.ones(d)
-    covariance = np.stack([np.eye(d), spread, rotation.T @ spread @ rotation])
+    """Coordinates 0, 1, 2, 4, 5, 6, 7, 9 are seen with noise 5 or 0.1."""
+    seen = [0, 1, 2, 4, 5, 6, 7, 9]
+    weight, mean, covariance = bipsda_prior(rng)
     root = np.linalg.cholesky(covariance)
     for _ in range(arguments.cases or 100):
-        x, theta = np.eye(d)[seen], mixture_draw(rng, weight, mean, root)
+        x, theta = np.eye(10)[seen], mixture_draw(rng, weight, mean, root)
         y = theta[seen] + arguments.noise * rng.normal(size=len(seen))
         yield {"weight": weight, "mean": mean, "covariance": covariance, "x": x, "y": y, "noise": arguments.noise, "theta": theta}
+
+
+def bipsda_tomography(rng, arguments):
+    """Counts of mean 1 000 exp(-A (x + 10)) on 15 paths, A uniform on [0.01, 0.05]. Here theta = x + 10, and rows are those of -A. Proposals are
+    t-distributed around the mode of each component, with weights from Laplace's approximation."""
+    weight, mean, covariance = bipsda_prior(rng)
+    mean, root, precision, exposure = mean + 10, np.linalg.cholesky(covariance), np.linalg.inv(covariance), 1000.0
+    for _ in range(arguments.cases or 100):
+        x, theta = -rng.uniform(0.01, 0.05, size=(15, 10)), mixture_draw(rng, weight, mean, root)
+        y = rng.poisson(exposure * np.exp(x @ theta)).astype(float)
+
+        def log_likelihood(points):
+            u = points @ x.T
+            return u @ y - exposure * np.exp(u).sum(axis=1)
+
+        modes, roots, heights = [], [], []
+        for c in range(3):
+            centre = mean[c]
+            for _ in range(100):
+                rate = exposure * np.exp(x @ centre)
+                curvature = x.T * rate @ x + precision[c]
+                step = np.linalg.solve(curvature, x.T @ (y - rate) - precision[c] @ (centre - mean[c]))
+                centre = centre + step / max(1, np.abs(step).max())
+            modes.append(centre)
+            roots.append(np.linalg.cholesky(np.linalg.inv(curvature)))
+            off = centre - mean[c]
+            heights.append(np.log(weight[c]) + log_likelihood(centre[None])[0] - 0.5 * off @ precision[c] @ off + 0.5 * np.linalg.slogdet(precision[c])[1] + np.log(np.diag(roots[c])).sum())
+        share = np.exp(heights - np.max(heights))
+        share = np.maximum(share / share.sum(), 1e-3)
+        target = Target(lambda points: log_likelihood(points) + mixture_log_density(points, weight, mean, precision), share / share.sum(), np.array(modes), 1.1 * np.array(roots))
+        yield {"weight": weight, "mean": mean, "covariance": covariance, "x": x, "y": y, "exposure": exposure, "theta": theta, "reference": target.draws(rng)}
+
+
+def mixture_log_density(points, weight, mean, precision):
+    """The log density of a mixture, up to a constant."""
+    terms = [np.log(w) + 0.5 * np.linalg.slogdet(p)[1] - 0.5 * np.einsum("ni,ij,nj->n", points - m, p, points - m) for w, m, p in zip(weight, mean, precision)]
+    return np.logaddexp.reduce(terms)
+
+
+class Target:
+    """A density known up to a constant, and a mixture of Student's t with 8 degrees of freedom from which it is sampled: shares, centres, roots."""
+    FREEDOM = 8
+
+    def __init__(self, log_density, share, centre, root):
+        self.log_density, self.share, self.centre, self.root = log_density, share, centre, root
+
+    def log_proposal(self, points):
+        d = points.shape[1]
+        terms = []
+        for share, centre, root in zip(self.share, self.centre, self.root):
+            z = np.linalg.solve(root, (points - centre).T)
+            terms.append(np.log(share) - np.log(np.diag(root)).sum() - 0.5 * (self.FREEDOM + d) * np.log1p((z * z).sum(axis=0) / self.FREEDOM))
+        return np.logaddexp.reduce(terms)
+
+    def draws(self, rng):
+        """Reference draws by importance resampling."""
+        count = rng.multinomial(PROPOSALS, self.share)
+        points = []
+        for n, centre, root in zip(count, self.centre, self.root):
+            z = rng.normal(size=(n, len(centre))) / np.sqrt(rng.chisquare(self.FREEDOM, size=(n, 1)) / self.FREEDOM)
+            points.append(centre + z @ root.T)
+        points = np.concatenate(points)
+        log_weight = np.concatenate([self.log_density(part) - self.log_proposal(part) for part in np.array_split(points, PROPOSALS // 10_000 + 1)])
+        weight = np.exp(log_weight - log_weight.max())
+        EFFECTIVE.append(weight.sum() ** 2 / (weight * weight).sum())
+        return points[rng.choice(PROPOSALS, size=REFERENCES, p=weight / weight.sum())]
 
 
 def sigmoid(u):
@@ -75,21 +146,6 @@ def mode(x, sums, precision):
     return theta, curvature
 
 
-def importance_draws(rng, x, sums, precision):
-    """Draws of the posterior of a logistic regression under N(0, precision^-1): importance resampling from Student's t with 8 degrees of freedom
-    at the mode, 1.2 times as wide."""
-    d, freedom = x.shape[1], 8
-    centre, curvature = mode(x, sums, precision)
-    root = 1.2 * np.linalg.cholesky(np.linalg.inv(curvature))
-    z = rng.normal(size=(PROPOSALS, d)) / np.sqrt(rng.chisquare(freedom, size=(PROPOSALS, 1)) / freedom)
-    theta = centre + z @ root.T
-    log_weight = 0.5 * (freedom + d) * np.log1p((z * z).sum(axis=1) / freedom) + theta @ sums - 0.5 * ((theta @ precision) * theta).sum(axis=1)
-    for first in range(0, PROPOSALS, 10_000):
-        log_weight[first:first + 10_000] -= np.logaddexp(0, theta[first:first + 10_000] @ x.T).sum(axis=1)
-    weight = np.exp(log_weight - log_weight.max())
-    return theta[rng.choice(PROPOSALS, size=REFERENCES, p=weight / weight.sum())]
-
-
 def bernoulli_glm(rng, arguments):
     """sbi-benchmark/sbibm (Lueckmann et al. 2021, arXiv:2101.04653): 100 clicks on a constant and the last nine values of one stimulus. Only
     the sums x' y of the clicks y are published, and only these matter: y here are the shares of clicks that have the same sums at the maximum
@@ -105,17 +161,24 @@ def bernoulli_glm(rng, arguments):
     for row in rows[:arguments.cases or len(rows)]:
         sums, theta = (np.array([float(row[f"{name}{i + 1}"]) for i in range(10)]) for name in ("sum", "theta"))
         y = sigmoid(x @ mode(x, sums, np.zeros((10, 10)))[0])
+        centre, curvature = mode(x, sums, precision)
+
+        def log_density(points):
+            return points @ sums - 0.5 * ((points @ precision) * points).sum(axis=1) - np.logaddexp(0, points @ x.T).sum(axis=1)
+
+        target = Target(log_density, np.ones(1), centre[None], 1.2 * np.linalg.cholesky(np.linalg.inv(curvature))[None])
         yield {"weight": np.ones(1), "mean": np.zeros((1, 10)), "covariance": np.linalg.inv(precision)[None], "x": x, "y": y, "theta": theta,
-               "reference": importance_draws(rng, x, sums, precision)}
+               "reference": target.draws(rng)}
 
 
 BENCHMARKS = {  # construction, likelihood, title, references
     "mcgdiff": (mcgdiff, "gaussian", "25 Gaussians of MCGDiff", "arXiv:2308.07983v2"),
     "bipsda_inpainting": (bipsda_inpainting, "gaussian", "inpainting of BIPSDA", "arXiv:2503.03007"),
+    "bipsda_tomography": (bipsda_tomography, "poisson", "tomography of BIPSDA", "arXiv:2503.03007"),
     "bernoulli_glm": (bernoulli_glm, "logistic", "bernoulli_glm of sbibm", "arXiv:2101.04653"),
 }
 DIMENSIONS = {"weight": ("component",), "mean": ("component", "dim"), "variance": ("component",), "covariance": ("component", "dim", "dim2"),
-              "x": ("observation", "dim"), "y": ("observation",), "noise": (), "theta": ("dim",), "reference": ("draw", "dim")}
+              "x": ("observation", "dim"), "y": ("observation",), "noise": (), "exposure": (), "theta": ("dim",), "reference": ("draw", "dim")}
 
 
 def write(path, cases, **attributes):
@@ -142,6 +205,8 @@ def main(arguments=None):
     construct, likelihood, title, references = BENCHMARKS[arguments.name]
     cases = list(construct(np.random.default_rng(arguments.seed), arguments))
     write(arguments.output, cases, likelihood=likelihood, title=f"{title}, seed {arguments.seed}", references=references)
+    if EFFECTIVE:
+        print(f"reference draws: {REFERENCES} of {PROPOSALS} proposals, whose effective number is at least {min(EFFECTIVE):.0f}")
 
 
 if __name__ == "__main__":

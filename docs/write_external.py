@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Write the tables of docs/results/external.md from published results (data/published) and from results of the studies in jobs/external.
 
-    docs/write_external.py results/mcgdiff results/bipsda results/bernoulli_glm        several folders may share the settings or the policies of a study
+    docs/write_external.py results/mcgdiff results/bipsda results/bipsda_tomography results/bernoulli_glm
+
+Several folders may share the settings or the policies of a study. What the page says of studies that are not given stays as it is.
 """
 import csv
 import pathlib
@@ -19,6 +21,8 @@ BASELINE = "prior weights"  # the right components with the prior's weights
 OURS = "twisted"  # knows only the denoiser, as the published methods do
 CLICKS = "mixts_32"  # expectation propagation with 32 candidates
 NONE = "none printed"
+NONLINEAR = {"bipsda_tomography": "tomography"}  # the name of a study: its task
+RIGHT = 0.05  # every mean within this share of a standard deviation, and every deviation within this share of itself
 
 
 def rows_of(name):
@@ -53,6 +57,10 @@ def published_clicks():
 
 def errors(of_mean, of_sd):
     return f"{of_mean:.3f} sd, {100 * of_sd:.1f}%"
+
+
+def largest_errors(of):
+    return errors(of["marginal_mean_error"].max(), of["marginal_sd_error"].max())
 
 
 def half_width(x):
@@ -92,19 +100,32 @@ def numbers(pattern, found):
     return sorted((tuple(map(float, re.search(pattern, name).groups())), here) for name, here in found.items())
 
 
-def summary(mixture, inpainting, clicks):
-    """The first table of the page."""
-    printed = published_mixture()
-    lines = ["| task | best published | ours | floor |", "|---|---|---|---|"]
+def mixture_rows(mixture):
+    """{task: the rest of its row in the first table of the page}, as below."""
+    printed, rows = published_mixture(), {}
     for (d, observed), here in mixture:
         ours, floor = (cell(here[name]["sliced_wasserstein"]) for name in (OURS, "floor"))
-        lines.append(f"| 25 Gaussians, d = {d:g}, {observed:g} observed | {best_published(printed[int(d), int(observed)])} | `{OURS}` {ours} | {floor} |")
+        rows[f"25 Gaussians, d = {d:g}, {observed:g} observed"] = f"{best_published(printed[int(d), int(observed)])} | `{OURS}` {ours} | {floor}"
+    return rows
+
+
+def inpainting_rows(inpainting):
+    rows = {}
     for (noise,), here in inpainting:
         ours, floor = (cell(here[name]["sliced_wasserstein"]) for name in (OURS, "floor"))
-        lines.append(f"| inpainting, d = 10, noise {noise:g} | {NONE} | `{OURS}` {ours} | {floor} |")
-    ours, floor = (errors(*(clicks[name][f"marginal_{of}_error"].max() for of in ("mean", "sd"))) for name in (CLICKS, "floor"))
-    lines.append(f"| ten logistic regressions, d = 10 | reference draws {published_clicks()} | `{CLICKS}` {ours} | {floor} |")
-    return "\n".join(lines)
+        rows[f"inpainting, d = 10, noise {noise:g}"] = f"{NONE} | `{OURS}` {ours} | {floor}"
+    return rows
+
+
+def moments_row(published, name, found):
+    return f"{published} | `{name}` {largest_errors(found[name])} | {largest_errors(found['floor'])}"
+
+
+def summary(page, rows):
+    """The first table of the page, with new rows in the place of those of the same tasks."""
+    old = re.findall(r"^\| (.*?) \| (.*) \|$", parts(page, "summary")[1], re.MULTILINE)[1:]
+    merged = {**dict(old), **rows}
+    return "\n".join(["| task | best published | ours | floor |", "|---|---|---|---|", *(f"| {task} | {rest} |" for task, rest in merged.items())])
 
 
 def mixture_tables(mixture):
@@ -134,37 +155,77 @@ def inpainting_table(inpainting):
     return "\n".join(lines)
 
 
-def clicks_table(clicks):
+def moments_table(found):
+    """Distances and errors of moments of the only setting of a study."""
     lines = ["| sampler | sliced Wasserstein | largest error of a mean, of a deviation | CPU s per posterior |", "|---|---|---|---|"]
-    for name, of in clicks.items():
+    for name, of in found.items():
         seconds = f"{of['seconds'].mean():.1f}" if "seconds" in of else ""
         shown = name if name == "floor" else f"`{name}`"
-        lines.append(f"| {shown} | {cell(of['sliced_wasserstein'])} | {errors(of['marginal_mean_error'].max(), of['marginal_sd_error'].max())} | {seconds} |")
+        lines.append(f"| {shown} | {cell(of['sliced_wasserstein'])} | {largest_errors(of)} | {seconds} |")
+    return "\n".join(lines)
+
+
+def verdict_table(found):
+    """How many posteriors each sampler gets right, the best first, and its largest errors."""
+    def right(of):
+        return int(((of["marginal_mean_error"] <= RIGHT) & (of["marginal_sd_error"] <= RIGHT)).sum())
+
+    cases = len(found["floor"]["marginal_mean_error"])
+    lines = [f"| sampler | right, of {cases} posteriors | largest error of a mean, of a deviation | sliced Wasserstein | CPU s per posterior |", "|---|---|---|---|---|"]
+    for name, of in sorted(found.items(), key=lambda item: -right(item[1])):
+        seconds = f"{of['seconds'].mean():.2g}" if "seconds" in of else ""
+        shown = name if name == "floor" else f"`{name}`"
+        lines.append(f"| {shown} | {right(of)} | {largest_errors(of)} | {cell(of['sliced_wasserstein'])} | {seconds} |")
     return "\n".join(lines)
 
 
 def tables(folders):
-    """{name of the table: text}."""
-    found = {}
+    """({name of a table: text}, {task: the rest of its row in the first table}) of the studies in these folders."""
+    found, texts, rows = {}, {}, {}
     for folder in folders:
         name, results = read(folder)
         for setting, here in results.items():
             found.setdefault(name, {}).setdefault(setting, {}).update(here)
-    mixture, inpainting = numbers(r"mcgdiff_(\d+)_(\d+)", found["mcgdiff"]), numbers(r"inpainting_([\d.]+)\.nc", found["bipsda"])
-    clicks = next(iter(found["bernoulli_glm"].values()))
-    return {"summary": summary(mixture, inpainting, clicks), "mixture": mixture_tables(mixture), "inpainting": inpainting_table(inpainting),
-            "clicks": clicks_table(clicks)}
+    for name, settings in found.items():
+        first = next(iter(settings.values()))
+        if name == "mcgdiff":
+            mixture = numbers(r"mcgdiff_(\d+)_(\d+)", settings)
+            texts["mixture"] = mixture_tables(mixture)
+            rows |= mixture_rows(mixture)
+        elif name == "bipsda":
+            inpainting = numbers(r"inpainting_([\d.]+)\.nc", settings)
+            texts["inpainting"] = inpainting_table(inpainting)
+            rows |= inpainting_rows(inpainting)
+        elif name == "bernoulli_glm":
+            texts["clicks"] = moments_table(first)
+            rows["ten logistic regressions, d = 10"] = moments_row(f"reference draws {published_clicks()}", CLICKS, first)
+        else:
+            task = NONLINEAR[name]
+            texts[task] = verdict_table(first)
+            rows[f"{task}, d = 10"] = moments_row(NONE, OURS, first)
+    return texts, rows
+
+
+def parts(page, name):
+    """What stands before, within and after a part of the page."""
+    before, rest = page.split(MARK.format(name, "from here"))
+    within, after = rest.split(MARK.format(name, "to here"))
+    return before, within, after
+
+
+def replace(page, name, text):
+    before, _, after = parts(page, name)
+    return f"{before}{MARK.format(name, 'from here')}\n\n{text}\n\n{MARK.format(name, 'to here')}{after}"
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     page = PAGE.read_text(encoding="utf-8")
-    for name, text in tables(sys.argv[1:]).items():
-        before, rest = page.split(MARK.format(name, "from here"))
-        end = MARK.format(name, "to here")
-        page = before + MARK.format(name, "from here") + "\n\n" + text + "\n\n" + end + rest.split(end)[1]
-    PAGE.write_text(page, encoding="utf-8")
+    texts, rows = tables(sys.argv[1:])
+    for name, text in texts.items():
+        page = replace(page, name, text)
+    PAGE.write_text(replace(page, "summary", summary(page, rows)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ const ConfigKey study_keys[] = {
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file, a table of "
           "rewards (family: table) or cases (family: cases)")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, 5 on the wheel, d with features: basis, the "
-         "rows of "
+         "number of arms K; auto: 50 in a pool, 10 with a twin, 5 on the wheel, 15 in tomography, d with "
+         "features: basis, the rows of "
          "problem.operator unless it is spectrum, else 100, but no more than an embedding file has; all: "
          "those of an embedding file, in its order"),
      .words = "auto all"},
