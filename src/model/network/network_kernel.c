@@ -18,7 +18,10 @@
 #include <immintrin.h>
 #endif
 
-enum { SUM_ROWS = 6, SUM_VECTORS = SIMD_FLOATS == 16 ? 4 : 2, LANES = NETWORK_LANES };
+/* Steps of the depth at a time: where the sums leave registers for only one step, gcc would keep sums of two
+ * in memory. */
+enum { SUM_ROWS = 6, SUM_VECTORS = SIMD_FLOATS == 16 ? 4 : 2, STEPS = SIMD_FLOATS == 16 ? 2 : 1 };
+enum { LANES = NETWORK_LANES };
 
 typedef float Vector __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
 typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
@@ -73,7 +76,7 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
   const float *a = p->a + (size_t)row * p->a_row, *b = p->b + column;
   const size_t a_row = p->a_row, a_depth = p->a_depth, b_row = p->b_row;
   const float *next = a + rows * a_row; /* prefetched: the networks of a chain do not fit in the caches */
-  SIMD_UNROLL(2)
+  SIMD_UNROLL(STEPS)
   for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
     Vector right[SUM_VECTORS];
     __builtin_prefetch(next);
@@ -112,20 +115,22 @@ static void network_narrow_tile(const NetworkProduct *p, int row, int column, in
 }
 #endif
 
+/* Computes all columns of a tile's rows before the next rows: A is read once, and B, the smaller one, stays
+ * in the first-level cache. */
 static void network_product(const NetworkProduct *p) {
   const int tiles = (p->rows + SUM_ROWS - 1) / SUM_ROWS, width = SUM_VECTORS * SIMD_FLOATS;
   const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
-  for (int column = 0; column < p->columns; column += width) {
-    for (int i = 0, row = 0; i < tiles; i++) {
-      int rows = height + (i < higher);
+  for (int i = 0, row = 0; i < tiles; i++) {
+    const int rows = height + (i < higher);
+    for (int column = 0; column < p->columns; column += width) {
 #if defined(__AVX512F__)
       if (p->columns - column < width)
         network_narrow_tile(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
       else
 #endif
         network_full_tile(p, row, column, rows);
-      row += rows;
     }
+    row += rows;
   }
 }
 
