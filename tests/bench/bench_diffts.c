@@ -10,7 +10,7 @@
 #include "core/quantile.h"
 #include "core/simd_peak.h"
 #include "problem/world.h"
-#include "sampler/diffusion/laplace_dps.h"
+#include "sampler/diffusion/laplace_product.h"
 #include "study/keys.h"
 #include "study/study.h"
 #include "study/study_problem.h"
@@ -68,6 +68,7 @@ static void make_parts(Arena *memory, Case *c) {
   c->evidence.lanes = RUNS;
   linalg_factor_eigen(D, RUNS, c->evidence.precision, c->evidence.basis, c->evidence.eigenvalue);
   linalg_lanes_multiply_transposed(D, RUNS, c->evidence.basis, c->evidence.vector, c->evidence.rotated);
+  laplace_product_begin(&c->evidence);
 }
 
 static Case *new_case(Arena *memory, int width) {
@@ -122,7 +123,7 @@ static void stage_update(Case *c) {
   for (int t = STAGES; t >= 1; t--) {
     double v = schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
     const LaplaceStage stage = {.v = v, .alpha_bar = schedule->alpha_bar[t - 1], .mu = c->mu};
-    laplace_dps_product(&c->evidence, &stage, c->z, c->s);
+    laplace_product_draw(&c->evidence, &stage, c->z, c->s);
     denoiser_chain_guard(&c->chunk, D, c->s, c->fallbacks);
   }
 }

@@ -6,7 +6,7 @@
 #include "core/arena.h"
 #include "core/chunk.h"
 #include "core/linalg/linalg.h"
-#include "sampler/diffusion/laplace_dps.h"
+#include "sampler/diffusion/laplace_product.h"
 
 static const SamplerOps *diffts(void) { return sampler_find("diffts"); }
 
@@ -43,6 +43,7 @@ static void laplace_check_product(void) {
   evidence.lanes = LANES;
   Rng rng = fixture_rng(1, 1);
   double features[LANES][D][D], b[D * LANES], mu[D * LANES], z[D * LANES], mean[D * LANES], s[D * LANES];
+  double of_rewards[SQUARE * LANES];
   rng_normal(&rng, LANES * SQUARE, &features[0][0][0]);
   rng_normal(&rng, D * LANES, b);
   rng_normal(&rng, D * LANES, mu);
@@ -57,6 +58,8 @@ static void laplace_check_product(void) {
     }
   linalg_factor_eigen(D, LANES, evidence.precision, evidence.basis, evidence.eigenvalue);
   linalg_lanes_multiply_transposed(D, LANES, evidence.basis, evidence.vector, evidence.rotated);
+  memcpy(of_rewards, evidence.precision, sizeof of_rewards);
+  laplace_product_begin(&evidence);
   for (size_t a = 0; a < 4; a++)
     for (size_t q = 0; q < 3; q++) {
       const double v = variances[a], alpha_bar = alpha_bars[q];
@@ -64,11 +67,11 @@ static void laplace_check_product(void) {
       memset(covariance, 0, sizeof covariance);
       memset(z, 0, sizeof z);
       const LaplaceStage stage = {.v = v, .alpha_bar = alpha_bar, .mu = mu};
-      laplace_dps_product(&evidence, &stage, z, mean);
+      laplace_product_draw(&evidence, &stage, z, mean);
       for (int e = 0; e < D; e++) {
         memset(z, 0, sizeof z);
         for (int n = 0; n < LANES; n++) z[e * LANES + n] = 1;
-        laplace_dps_product(&evidence, &stage, z, s);
+        laplace_product_draw(&evidence, &stage, z, s);
         for (int n = 0; n < LANES; n++)
           for (int i = 0; i < SQUARE; i++)
             covariance[n][i] += (s[i / D * LANES + n] - mean[i / D * LANES + n]) *
@@ -76,7 +79,7 @@ static void laplace_check_product(void) {
       }
       for (int n = 0; n < LANES; n++) {
         double precision[SQUARE], sigma[SQUARE] = {0};
-        for (int i = 0; i < SQUARE; i++) precision[i] = evidence.precision[i * LANES + n] / alpha_bar;
+        for (int i = 0; i < SQUARE; i++) precision[i] = of_rewards[i * LANES + n] / alpha_bar;
         for (int i = 0; i < D && v > 0; i++) precision[i * (D + 1)] += 1 / v;
         if (v > 0) fixture_invert(D, precision, sigma);
         for (int i = 0; i < D; i++) {

@@ -12,12 +12,9 @@
 
 #include "core/chunk.h"
 #include "core/linalg/linalg.h"
-#include "core/linalg/linalg_real.h"
 #include "io/config/config_rows.h"
+#include "sampler/diffusion/laplace_product.h"
 #include "sampler/sampler.h"
-
-/* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */
-#define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))
 
 /* How close to the mode IRLS gets, at least, in standard deviations of the stage. The draw itself moves by
  * one of them and the next stage starts from there, so the tolerance changes the mean and deviation of the
@@ -33,61 +30,15 @@ typedef struct {
 } LaplaceDps;
 
 Status laplace_dps_evidence_create(Arena *memory, int d, int capacity, int rows, LaplaceEvidence *out) {
-  const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector,
+  const size_t vector = (size_t)d * (size_t)laplace_product_lanes(capacity), matrix = (size_t)d * vector,
                row_vector = (size_t)d * (size_t)rows, row_matrix = (size_t)d * row_vector;
   *out = (LaplaceEvidence){.d = d};
   ALLOCATE_ARRAYS(memory, matrix, &out->precision, &out->basis);
   ALLOCATE_ARRAYS(memory, vector, &out->vector, &out->eigenvalue, &out->rotated);
-  ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
+  ALLOCATE(memory, out->scratch, 4 * (size_t)d * VECTOR_LANES);
   ALLOCATE_ARRAYS(memory, row_matrix, &out->prior_precision, &out->half, &out->congruent);
   ALLOCATE_ARRAYS(memory, row_vector, &out->prior_vector, &out->mode);
   return irls_create(memory, d, rows, MODE_TOLERANCE, &out->irls);
-}
-
-/* The factors that a stage applies to draws, eigenvalues and rotated vectors. */
-typedef struct {
-  double sd, of_precision, of_vector; /* sqrt(v), v / alpha_bar, v / sqrt(alpha_bar) */
-} Diffused;
-
-/* Draws from the product in its eigenbasis, where the coordinates are independent: replaces z by the draw,
- * given the mean u of the conditional prior, of variance v. The mean moves towards the evidence by the share
- * gain / (1 + gain); without evidence the draw is u + sqrt(v) z. */
-INLINE void product_in_basis(Diffused stage, int d, const Real *l, const Real *c, const Real *u, Real *z) {
-  for (int i = 0; i < d; i++) {
-    const Real gain = stage.of_precision * l[i], root = real_inverse_root(1 + gain);
-    const Real mean = u[i] + (stage.of_vector * c[i] - gain * u[i]) * (root * root);
-    z[i] = mean + stage.sd * root * z[i];
-  }
-}
-
-/* Computes s = Q z, where z is the draw about u = Q' mu. */
-INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
-                            const double *z, double *s, const int d, Real *scratch) {
-  Real *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
-  for (RealLanes at = real_begin(evidence->lanes); at.count > 0; real_next(&at)) {
-    real_load(at, d * d, evidence->basis, q);
-    real_load(at, d, evidence->eigenvalue, l);
-    real_load(at, d, evidence->rotated, c);
-    real_load(at, d, mu, draw);
-    linalg_real_multiply_transposed(d, q, draw, u);
-    real_load(at, d, z, draw);
-    product_in_basis(stage, d, l, c, u, draw);
-    linalg_real_multiply(d, q, draw, u);
-    real_store(at, d, u, s);
-  }
-}
-
-SIMD_CLONES
-void laplace_dps_product(const LaplaceEvidence *evidence, const LaplaceStage *stage, const double *z,
-                         double *s) {
-  const double v = stage->v, alpha_bar = stage->alpha_bar;
-  const Diffused diffused = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
-  if (evidence->d == 2) {
-    Real registers[SCRATCH_VECTORS(2)];
-    product_vectors(evidence, diffused, stage->mu, z, s, 2, registers);
-  } else {
-    product_vectors(evidence, diffused, stage->mu, z, s, evidence->d, evidence->vectors);
-  }
 }
 
 /* ---- stages with a likelihood that is not conjugate */
@@ -145,7 +96,7 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
     denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   if (self->evidence.whole)
-    laplace_dps_product(&self->evidence, &stage, self->z, self->s);
+    laplace_product_draw(&self->evidence, &stage, self->z, self->s);
   else if (stage.v == 0)
     memcpy(self->s, self->mu, (size_t)(chain->d * chunk->lanes) * sizeof *self->s);
   else
@@ -168,6 +119,7 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
     evidence->started = false;
     evidence->whole = evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
                                                evidence->eigenvalue, evidence->rotated);
+    if (evidence->whole) laplace_product_begin(evidence);
     for (int t = chain->schedule.stages + 1; t >= 1; t--)
       draw_stage(self, chain, t, &view, &chunk, fallbacks);
     denoiser_chain_to_theta(chain, chunk.lanes, self->s);
