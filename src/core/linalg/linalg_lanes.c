@@ -75,18 +75,31 @@ void linalg_lanes_moment_bound(int d, int lanes, const double *a, double *bound)
   }
 }
 
-/* Computes the fine bound. The matrix is scaled to norm 1 first, so that no power overflows. */
+/* Computes square = A A of symmetric matrices. */
+static void linalg_lanes_square(int d, int lanes, const double *a, double *square) {
+  linalg_lanes_multiply_factors(d, lanes, factor_of(a), factor_of(a), MATRIX_SYMMETRIC, square);
+}
+
+/* Computes the fine bound, a vector of lanes after the other, so that its powers stay in a cache. The matrix
+ * is scaled to norm 1 first, so that no power overflows. */
 SIMD_CLONES
 void linalg_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
-  double *square = scratch, *fourth = scratch + d * d * lanes;
+  const int size = d * d;
   linalg_lanes_coarse_bound(d, lanes, a, bound);
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
-  linalg_lanes_multiply_factors(d, lanes, factor_of(fourth), factor_of(fourth), MATRIX_SYMMETRIC, square);
-  linalg_lanes_multiply_factors(d, lanes, factor_of(square), factor_of(square), MATRIX_SYMMETRIC, fourth);
-  double *norm = square;
-  linalg_lanes_coarse_bound(d, lanes, fourth, norm);
-  for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));
+  for (int first = 0, count; first < lanes; first += count) {
+    count = lanes - first <= VECTOR_LANES + 1 ? lanes - first
+                                              : VECTOR_LANES; /* a last single one would go to BLAS */
+    double *square = scratch, *fourth = scratch + size * count, *norm = square;
+    for (int i = 0; i < size; i++)
+      for (int n = 0; n < count; n++) {
+        const double scale = bound[first + n] > 0 ? bound[first + n] : 1;
+        fourth[i * count + n] = a[i * lanes + first + n] / scale;
+      }
+    linalg_lanes_square(d, count, fourth, square);
+    linalg_lanes_square(d, count, square, fourth);
+    linalg_lanes_coarse_bound(d, count, fourth, norm);
+    for (int n = 0; n < count; n++) bound[first + n] *= sqrt(sqrt(norm[n]));
+  }
 }
 
 SIMD_CLONES

@@ -20,9 +20,11 @@ enum { PRODUCT_ROWS = 2, PRODUCT_COLUMNS = 2, SWEEP_PIVOTS = 2 };
 #else
 enum {
   PRODUCT_ROWS = SIMD_DOUBLES == 8   ? 5
-                 : SIMD_DOUBLES == 4 ? 3
+                 : SIMD_DOUBLES == 4 ? 4
                                      : 2,
-  PRODUCT_COLUMNS = SIMD_DOUBLES == 8 ? 5 : 4,
+  PRODUCT_COLUMNS = SIMD_DOUBLES == 8   ? 5
+                    : SIMD_DOUBLES == 4 ? 3
+                                        : 4,
   SWEEP_PIVOTS = 4
 };
 #endif

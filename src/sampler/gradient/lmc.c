@@ -45,6 +45,11 @@ static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   Lmc *self = sampler->state;
   const int d = sampler->d, chains = sampler->setup.draws, total = history->runs * chains;
   (void)fallbacks;
+  if (draws == chains && !self->potential.root) { /* the chains are in the order of the draws already */
+    for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng))
+      chunk_store(&chunk, d, self->theta + (ptrdiff_t)chunk.first * d, theta);
+    return;
+  }
   for (int n = 0; n < (int)rng.lanes; n++) {
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
     const double *from = self->theta + (ptrdiff_t)first * d + (chain - first);

@@ -22,17 +22,19 @@
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg_lanes.h"
+#include "core/simd.h"
 #include "io/config/config_rows.h"
 #include "sampler/gradient/vits_mixture.h"
 #include "sampler/methods.h"
 
 #include <limits.h>
 
-/* Up to this dimension CHUNK_LANES lanes are updated at once, above it one vector, or the components of one
- * run: products read a matrix again for each few of its rows, so that it has to stay in the first-level cache
- * (with AVX2, 16 lanes take 1.2 times as long at d = 20). Either is rounded down to whole runs. Networks take
- * one lane at a time, since each of their matrices is a job for BLAS. */
-enum { SMALL_DIMENSION = 8 };
+/* Products read a matrix again for each few of its rows, so that it has to stay in the first-level cache: up
+ * to the first dimension CHUNK_LANES lanes are updated at once, up to the second VECTOR_LANES, above it one
+ * vector of this processor (with AVX2, 16 lanes take 1.2 times as long as 8 at d = 20, and 8 take 1.2 times
+ * as long as 4, 1.3 times at d = 40). That is rounded down to whole runs; the components of one run stay
+ * together. Networks take one lane at a time, since each of their matrices is a job for BLAS. */
+enum { SMALL_DIMENSION = 8, MIDDLE_DIMENSION = 16 };
 /* The most memory that the matrices of a block of runs may take. */
 static const double MOST_BYTES = 16e9;
 
@@ -50,6 +52,15 @@ typedef struct {
   VitsGaussian drawn;
   double *uniform, *normal, *theta; /* [n], [d, n], [d, n] */
 } Vits;
+
+/* Returns the lanes of a vector in d > SMALL_DIMENSION dimensions. A single lane at the end goes to BLAS,
+ * which rounds in another way: there is one at every instruction level, or at none. */
+static int vits_vector(int d, size_t total) {
+  enum { NARROW = 4 };
+  const bool left_alone = total % NARROW == 1 && total % VECTOR_LANES != 1;
+  if (d <= MIDDLE_DIMENSION || simd_level() == SIMD_V4 || left_alone) return VECTOR_LANES;
+  return NARROW;
+}
 
 /* Returns the Gaussians of the chunk that starts at lane `first`. */
 static VitsGaussian vits_chunk_gaussians(const Vits *self, int d, int first) {
@@ -167,11 +178,11 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
                         : sampler->ops == &sampler_vits2 ? VITS_TWO
                                                          : VITS_HESSIAN_FREE;
   const int components = (int)config_int(setup->options, "components");
-  const int few = components > VECTOR_LANES ? components : VECTOR_LANES,
-            most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : few;
   const bool network = likelihood_has_network(setup->likelihood);
   const size_t d = (size_t)sampler->d, total = (size_t)setup->runs * (size_t)components;
   const double bytes = 2.0 * (double)(d * d * total) * sizeof(double);
+  const int vector = vits_vector(sampler->d, total), few = components > vector ? components : vector,
+            most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : few;
   Vits *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
