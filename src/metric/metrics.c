@@ -29,12 +29,15 @@ static void metric_mode_fractions(const Mixture *modes, int n, const double *x, 
                                   double *fraction) {
   double *best = work, *which = best + n, *density = which + n;
   for (int i = 0; i < n; i++) best[i] = -INFINITY, which[i] = 0;
+  mixture_invert(modes);
   for (int c = 0; c < modes->components; c++) {
     const size_t d = (size_t)modes->d, first = (size_t)c;
+    const MixtureInverse inverse = {.precision = modes->inverse.precision + first * d * d,
+                                    .found = modes->inverse.found};
     const Mixture alone = {.d = modes->d, /* whose log density is log(w_c N(theta; mu_c, Sigma_c)) */
                            .components = 1,
                            .mean = modes->mean + first * d,
-                           .precision = modes->precision + first * d * d,
+                           .inverse = inverse,
                            .log_norm = modes->log_norm + first};
     mixture_log_density(&alone, n, x, density);
     fraction[c] = 0;

@@ -65,8 +65,8 @@ Status unknown_noise_create(const Sampler *sampler, const SamplerSetup *setup, d
   *out = self;
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->information, d);
-  for (size_t i = 0; i < d * d; i++) self->precision[i] = lambda * prior->precision[i];
-  for (size_t i = 0; i < d; i++) self->information[i] = lambda * prior->information[i];
+  for (size_t i = 0; i < d * d; i++) self->precision[i] = lambda * mixture_precision(prior, 0)[i];
+  for (size_t i = 0; i < d; i++) self->information[i] = lambda * mixture_information(prior, 0)[i];
   for (size_t i = 0; i < d; i++) self->constant += self->information[i] * prior->mean[i];
   ALLOCATE_ARRAYS(memory, d * d * n, &self->factor, &self->inverse);
   ALLOCATE_ARRAYS(memory, d * n, &self->mean, &self->normal);

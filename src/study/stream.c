@@ -134,8 +134,8 @@ static Status study_stream_learn_pooled(const Online *learner) {
   Mixture now = learner->now;
   double *precision;
   ALLOCATE(&memory, precision, d * d);
-  memcpy(precision, start->precision, (size_t)(d * d) * sizeof *precision);
-  memcpy(now.mean, start->information, (size_t)d * sizeof *now.mean);
+  memcpy(precision, mixture_precision(start, 0), (size_t)(d * d) * sizeof *precision);
+  memcpy(now.mean, mixture_information(start, 0), (size_t)d * sizeof *now.mean);
   for (int t = 0; t < learner->logs.tasks; t++) {
     const double *entry = logs_task(&learner->logs, t);
     for (int i = 0; i < d; i++)

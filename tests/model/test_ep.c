@@ -229,7 +229,7 @@ static void check_against_plain(const char *family, double temper, double length
   history.temper = temper;
   fixture_invert(D, mixture.covariance, p);
   for (int i = 0; i < D * D * RUNS; i++) prior[i] = p[i / RUNS];
-  for (int i = 0; i < D * RUNS; i++) h[i] = mixture.information[i / RUNS];
+  for (int i = 0; i < D * RUNS; i++) h[i] = mixture_information(&mixture, 0)[i / RUNS];
   CHECK_OK(irls_create(&memory, D, RUNS, 1e-8, &irls));
   CHECK_OK(ep_create(&memory, D, RUNS, 1e-10, &ep));
   const PriorLanes before = {.precision = prior, .vector = h};
@@ -239,13 +239,14 @@ static void check_against_plain(const char *family, double temper, double length
   for (int n = 0; n < RUNS; n++) {
     Plain plain;
     double mine[D * D];
-    plain_ep(&rows[n], temper, p, mixture.information, &plain);
+    plain_ep(&rows[n], temper, p, mixture_information(&mixture, 0), &plain);
     for (int i = 0; i < D * D; i++) mine[i] = p[i] + precision[i * RUNS + n];
     fixture_invert(D, mine, unused);
     for (int i = 0; i < D; i++) {
       const double sd = sqrt(plain.covariance[i * D + i]);
       double mean = 0;
-      for (int j = 0; j < D; j++) mean += unused[i * D + j] * (mixture.information[j] + vector[j * RUNS + n]);
+      for (int j = 0; j < D; j++)
+        mean += unused[i * D + j] * (mixture_information(&mixture, 0)[j] + vector[j * RUNS + n]);
       CHECK_NEAR((mean - plain.mean[i]) / sd, 0, 1e-5);
       CHECK_NEAR(sqrt(unused[i * D + i]) / sd, 1, 1e-5);
     }

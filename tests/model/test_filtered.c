@@ -55,11 +55,11 @@ static void integrate(const Likelihood *likelihood, double y, double m, double v
  * row. */
 static void plain_take(const Mixture *mixture, int c, const Rows *rows, int l, Site *self) {
   double p[D * D], s[D * D], mu = 0, v = 0, tilted[3];
-  for (int i = 0; i < D * D; i++) p[i] = mixture->precision[c * D * D + i] + self->precision[i];
+  for (int i = 0; i < D * D; i++) p[i] = mixture_precision(mixture, c)[i] + self->precision[i];
   fixture_invert(D, p, s);
   for (int i = 0; i < D; i++)
     for (int j = 0; j < D; j++) {
-      mu += rows->phi[l][i] * s[i * D + j] * (mixture->information[c * D + j] + self->vector[j]);
+      mu += rows->phi[l][i] * s[i * D + j] * (mixture_information(mixture, c)[j] + self->vector[j]);
       v += rows->phi[l][i] * s[i * D + j] * rows->phi[l][j];
     }
   integrate(&rows->likelihood, rows->y[l], mu, v, tilted);

@@ -167,6 +167,25 @@ static void test_prepare_errors(void) {
   CHECK_FAILS(mixture_prepare(&mixture), STATUS_INPUT, "component 0 of the mixture has weight 0");
 }
 
+/* Checks that precisions are found when somebody needs them, and again after the mixture has changed. */
+static void test_inverse(void) {
+  SCRATCH_ARENA(memory);
+  Mixture mixture;
+  double x = 1, density;
+  CHECK_OK(mixture_create(&memory, 1, 1, &mixture));
+  mixture.weight[0] = 1;
+  for (int k = 1; k <= 2; k++) {
+    mixture.mean[0] = k;
+    mixture.covariance[0] = 4 * k;
+    CHECK_OK(mixture_prepare(&mixture));
+    CU_ASSERT_FALSE(*mixture.inverse.found);
+    if (k == 2) mixture_log_density(&mixture, 1, &x, &density);
+    CHECK_NEAR(mixture_precision(&mixture, 0)[0], 0.25 / k, 1e-15);
+    CHECK_NEAR(mixture_information(&mixture, 0)[0], 0.25, 1e-15);
+  }
+  CHECK_NEAR(density, -0.5 * log(2 * M_PI * 8) - 0.0625, 1e-14);
+}
+
 /* Computes the mean log density of theta[d, n], n <= 1000. */
 static double mean_log_density(const Mixture *mixture, int n, const double *theta) {
   double density[1000], mean = 0;
@@ -330,6 +349,7 @@ int main(void) {
                          {"far from all components", test_far},
                          {"samples", test_sample},
                          {"errors of prepare", test_prepare_errors},
+                         {"inverse", test_inverse},
                          {"fit against scikit-learn", test_fit_against_sklearn},
                          {"rough fit", test_rough_fit},
                          {"fit follows units", test_fit_equivariance},

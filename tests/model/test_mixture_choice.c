@@ -31,7 +31,7 @@ static void test_expect(void) {
         double l = mixture.log_norm[c], *row = expected + c * F;
         for (int i = 0; i < d; i++)
           for (int j = 0; j < d; j++)
-            l -= 0.5 * mixture.precision[(c * d + i) * d + j] * (z[i * N + n] - mixture.mean[c * d + i]) *
+            l -= 0.5 * mixture_precision(&mixture, c)[i * d + j] * (z[i * N + n] - mixture.mean[c * d + i]) *
                  (z[j * N + n] - mixture.mean[c * d + j]);
         const double share = exp(l - density[n]);
         *row++ += share;

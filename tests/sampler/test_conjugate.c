@@ -174,8 +174,8 @@ static void test_many_dimensions(void) {
     used[c]++;
     rng_uniform(&stream, 1, &u);
     rng_normal(&stream, WIDE, z);
-    memcpy(p, mixture.precision + c * WIDE * WIDE, sizeof p);
-    memcpy(h, mixture.information + c * WIDE, sizeof h);
+    memcpy(p, mixture_precision(&mixture, c), sizeof p);
+    memcpy(h, mixture_information(&mixture, c), sizeof h);
     for (int l = 0; l < WIDE_ROWS; l++)
       for (int i = 0; i < WIDE; i++) {
         const double at_i = phi[(l * WIDE + i) * runs + run] / 0.64;

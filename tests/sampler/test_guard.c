@@ -117,7 +117,7 @@ static void test_more_component(void) {
 static double quadrature(const Mixture *mixture, int c, const Likelihood *likelihood, int n, int run) {
   const int d = mixture->d, side = d == 1 ? 20000 : 1000;
   const double most = 16, step = 2 * most / side, *m = mixture->mean + c * d,
-               *p = mixture->precision + c * d * d;
+               *p = mixture_precision(mixture, c);
   const FixtureData data = fixture_data(d, n, likelihood->noise, (uint32_t)run);
   double total = 0, y[FIXTURE_OBSERVATIONS];
   for (int l = 0; l < n; l++) y[l] = fixture_reward(likelihood, data.y[l]);
@@ -140,7 +140,7 @@ static double quadrature(const Mixture *mixture, int c, const Likelihood *likeli
  * (2 pi)^(d/2) over the root of the determinant of the curvature there, which for d <= 2 is written out. */
 static double laplace(const Mixture *mixture, int c, const Likelihood *likelihood, int n, int run) {
   const int d = mixture->d;
-  const double *m = mixture->mean + c * d, *p = mixture->precision + c * d * d;
+  const double *m = mixture->mean + c * d, *p = mixture_precision(mixture, c);
   const FixtureData data = fixture_data(d, n, likelihood->noise, (uint32_t)run);
   double theta[2] = {m[0], d == 2 ? m[1] : 0}, height = 0, determinant = 1;
   for (int step = 0; step < 200; step++) {

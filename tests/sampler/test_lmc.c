@@ -38,7 +38,8 @@ static double *run_chains(Arena *memory, const char *name, Prior prior, int n, i
   sampler_observe(&chain.sampler, &history, chain.fallbacks);
   double *theta = draw_from(&chain, &history, chains);
   CU_ASSERT_EQUAL(chain.fallbacks[0], 0);
-  if (precision) linear_target(&history, 0, eta, *prior.mixture->precision, precision, covariance, mean);
+  if (precision)
+    linear_target(&history, 0, eta, *mixture_precision(prior.mixture, 0), precision, covariance, mean);
   free_sampler(&chain);
   free_rounds(&rounds);
   return theta;

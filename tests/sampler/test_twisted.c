@@ -59,7 +59,7 @@ static double second_weight(const Mixture *mixture, const double *theta, int tot
   for (int m = first; m < first + draws; m++) {
     double l[2];
     for (int c = 0; c < 2; c++) {
-      const double *p = mixture->precision + 4 * c, x = theta[m], y = theta[total + m];
+      const double *p = mixture_precision(mixture, c), x = theta[m], y = theta[total + m];
       l[c] = mixture->log_norm[c] - 0.5 * (p[0] * x * x + 2 * p[1] * x * y + p[3] * y * y);
     }
     sum += 1 / (1 + exp(l[0] - l[1]));

@@ -30,8 +30,8 @@ static bool good_mixture(const Mixture *mixture, int d) {
   }
   return fabs(sum - 1) < 1e-12 && all_finite(vectors, mixture->mean) &&
          all_finite(matrices, mixture->covariance) && all_finite(matrices, mixture->cholesky) &&
-         all_finite(matrices, mixture->precision) && all_finite(vectors, mixture->information) &&
-         all_finite(count, mixture->log_norm);
+         all_finite(matrices, mixture_precision(mixture, 0)) &&
+         all_finite(vectors, mixture_information(mixture, 0)) && all_finite(count, mixture->log_norm);
 }
 
 static bool good_chain(const Chain *chain, int d) {

@@ -114,8 +114,8 @@ void history_forgotten(const HistoryView *view, int c, double *precision, double
 static void history_gather_belief(const History *history, int c, int lanes, const int *run) {
   const Filtered *self = filtered_of(history);
   const int d = history->d;
-  lanes_repeat(d * d, lanes, self->prior.precision + c * d * d, self->belief);
-  lanes_repeat(d, lanes, self->prior.information + c * d, self->belief + d * d * lanes);
+  lanes_repeat(d * d, lanes, mixture_precision(&self->prior, c), self->belief);
+  lanes_repeat(d, lanes, mixture_information(&self->prior, c), self->belief + d * d * lanes);
   history_gather_lanes(d * d + d, lanes, run, (size_t)history->content->columns, history_block(history, c),
                        self->belief);
 }

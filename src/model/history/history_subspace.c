@@ -16,7 +16,8 @@ typedef struct {
   double *factor;
 } Rows;
 
-/* Factorises lambda[d, d], which is overwritten, by Cholesky with pivoting, until nothing is left. */
+/* Factorises lambda[d, d], which is overwritten, by Cholesky with pivoting, until nothing is left. Only its
+ * lower triangle is read, which is LAPACK's upper one. */
 static Status subspace_factorise(Arena *memory, int d, double *lambda, Rows *out) {
   SCRATCH_ARENA(scratch);
   const size_t size = (size_t)d;
@@ -25,12 +26,12 @@ static Status subspace_factorise(Arena *memory, int d, double *lambda, Rows *out
   ALLOCATE(&scratch, pivot, size);
   for (size_t i = 0; i < size; i++) largest = fmax(largest, lambda[i * (size + 1)]);
   const int info =
-      LAPACKE_dpstrf(LAPACK_ROW_MAJOR, 'U', d, lambda, d, pivot, &out->n, d * DBL_EPSILON * largest);
+      LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'U', d, lambda, d, pivot, &out->n, d * DBL_EPSILON * largest);
   if (info < 0) return status_set(STATUS_INTERNAL, "dpstrf of a %d x %d matrix: info = %d", d, d, info);
   if (largest == 0) out->n = 0;
   ALLOCATE(memory, out->factor, (size_t)out->n * size);
   for (size_t k = 0; k < (size_t)out->n; k++)
-    for (size_t i = k; i < size; i++) out->factor[k * size + (size_t)pivot[i] - 1] = lambda[k * size + i];
+    for (size_t i = k; i < size; i++) out->factor[k * size + (size_t)pivot[i] - 1] = lambda[i * size + k];
   return STATUS_OK;
 }
 
@@ -63,7 +64,7 @@ static Status subspace_find_rows(Arena *memory, const HistoryView *view, Rows *r
   if (likelihood_is_conjugate(view->history->likelihood))
     history_evidence(view, lambda, b);
   else
-    cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, d, rows->n, 1, rows->factor, d, 0, lambda, d);
+    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, d, rows->n, 1, rows->factor, d, 0, lambda, d);
   return subspace_factorise(memory, d, lambda, rows);
 }
 

@@ -54,8 +54,10 @@ void em_logs_set_priors(const EmLogs *self, const Mixture *mixture, const int *c
   const int d = self->data.d;
   Scratch *at = self->scratch;
   for (int n = 0; n < N; n++) {
-    for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
-    for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
+    const double *precision = mixture_precision(mixture, c[n]),
+                 *information = mixture_information(mixture, c[n]);
+    for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = precision[i];
+    for (int i = 0; i < d; i++) at->one_vector[i * N + n] = information[i];
     if (!logs_has_rows(self->logs)) continue;
     for (int i = 0; i < d * d; i++) at->one_root[i * N + n] = mixture->cholesky[c[n] * d * d + i];
     for (int i = 0; i < d; i++) at->one_mean[i * N + n] = mixture->mean[c[n] * d + i];

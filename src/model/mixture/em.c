@@ -230,7 +230,8 @@ static double em_samples_expect(EmData *data, int items, const Mixture *mixture,
   /* coefficient[C, F] multiplies the features in log weight_c N(z | c). */
   double *coefficient = self->coefficient;
   for (size_t c = 0, d = (size_t)data->d; c < (size_t)components; c++) {
-    const double *precision = mixture->precision + c * d * d, *information = mixture->information + c * d;
+    const double *precision = mixture_precision(mixture, (int)c),
+                 *information = mixture_information(mixture, (int)c);
     double *constant = coefficient++;
     *constant = mixture->log_norm[c];
     for (size_t i = 0; i < d; i++) {

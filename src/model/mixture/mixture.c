@@ -6,14 +6,16 @@
 #include "core/real.h"
 
 #include <cblas.h>
+#include <pthread.h>
 
 Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
   *out = (Mixture){.d = d, .components = components};
   size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
   ALLOCATE_ARRAYS(memory, count, &out->weight, &out->log_norm);
-  ALLOCATE_ARRAYS(memory, vectors, &out->mean, &out->information);
-  ALLOCATE_ARRAYS(memory, matrices, &out->covariance, &out->cholesky, &out->precision);
+  ALLOCATE_ARRAYS(memory, vectors, &out->mean, &out->inverse.information);
+  ALLOCATE_ARRAYS(memory, matrices, &out->covariance, &out->cholesky, &out->inverse.precision);
+  ALLOCATE(memory, out->inverse.found, 1);
   return STATUS_OK;
 }
 
@@ -26,20 +28,48 @@ Status mixture_prepare(Mixture *mixture) {
     if (!(weight > 0 && weight <= 1))
       return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights must be in (0, 1]",
                         c, weight);
-    double *cholesky = mixture->cholesky + (size_t)c * matrix,
-           *precision = mixture->precision + (size_t)c * matrix;
+    double *cholesky = mixture->cholesky + (size_t)c * matrix;
     memcpy(cholesky, mixture->covariance + (size_t)c * matrix, matrix * sizeof *cholesky);
     if (linalg_cholesky(d, cholesky) != STATUS_OK)
       return status_set(STATUS_INPUT,
                         "the covariance of component %d of the mixture is not positive definite", c);
-    linalg_inverse(d, cholesky, precision);
     mixture->log_norm[c] = log(weight) - 0.5 * (linalg_log_determinant(d, cholesky) + d * log(2 * M_PI));
-    linalg_lanes_multiply(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
-                          mixture->information + (size_t)c * (size_t)d);
     for (int i = 0; i < d; i++) trace += mixture->covariance[(size_t)c * matrix + (size_t)(i * (d + 1))];
     mixture->widest = fmax(mixture->widest, trace);
   }
+  atomic_store(mixture->inverse.found, false);
   return STATUS_OK;
+}
+
+/* Fills precision and information. */
+static void mixture_find_inverse(const Mixture *mixture) {
+  const int d = mixture->d;
+  const size_t matrix = (size_t)d * (size_t)d;
+  for (size_t c = 0; c < (size_t)mixture->components; c++) {
+    double *precision = mixture->inverse.precision + c * matrix;
+    linalg_inverse(d, mixture->cholesky + c * matrix, precision);
+    linalg_lanes_multiply(d, 1, precision, mixture->mean + c * (size_t)d,
+                          mixture->inverse.information + c * (size_t)d);
+  }
+}
+
+void mixture_invert(const Mixture *mixture) {
+  static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+  if (atomic_load(mixture->inverse.found)) return;
+  pthread_mutex_lock(&turn);
+  if (!atomic_load(mixture->inverse.found)) mixture_find_inverse(mixture);
+  atomic_store(mixture->inverse.found, true);
+  pthread_mutex_unlock(&turn);
+}
+
+const double *mixture_precision(const Mixture *mixture, int c) {
+  mixture_invert(mixture);
+  return mixture->inverse.precision + (size_t)c * (size_t)mixture->d * (size_t)mixture->d;
+}
+
+const double *mixture_information(const Mixture *mixture, int c) {
+  mixture_invert(mixture);
+  return mixture->inverse.information + (size_t)c * (size_t)mixture->d;
 }
 
 void mixture_copy_parameters(const Mixture *from, const Mixture *to) {

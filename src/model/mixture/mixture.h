@@ -8,7 +8,14 @@
 #include "core/status.h"
 #include "core/tiling.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
+
+typedef struct {
+  double *precision; /* [C, d, d] */
+  double *information; /* [C, d], precision times mean */
+  atomic_bool *found; /* they are there, or are somebody else's to fill */
+} MixtureInverse;
 
 typedef struct {
   int d, components; /* C */
@@ -17,10 +24,9 @@ typedef struct {
   double *covariance; /* [C, d, d] */
   /* Derived by mixture_prepare. */
   double *cholesky; /* [C, d, d], of the covariance, lower */
-  double *precision; /* [C, d, d] */
-  double *information; /* [C, d], precision times mean */
   double *log_norm; /* [C], log weight - 1/2 (log det covariance + d log 2 pi) */
   double widest; /* the largest trace of a covariance: in no direction is a variance larger */
+  MixtureInverse inverse; /* derived by mixture_invert, when somebody needs it */
 } Mixture;
 
 /* Creates a mixture of zeros. */
@@ -28,6 +34,12 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out);
 /* Fills the derived fields from weight, mean, covariance. Returns STATUS_INPUT if a covariance is not
  * positive definite or a weight is not in (0, 1]; the message counts components from 0. */
 Status mixture_prepare(Mixture *mixture);
+/* Fills the inverse of a prepared mixture unless they are there. Threads may share it. */
+void mixture_invert(const Mixture *mixture);
+/* Returns the precision of a component, [d, d]. */
+const double *mixture_precision(const Mixture *mixture, int c);
+/* Returns the precision of a component times its mean, [d]. */
+const double *mixture_information(const Mixture *mixture, int c);
 /* Copies weight, mean and covariance of a mixture of the same size. */
 void mixture_copy_parameters(const Mixture *from, const Mixture *to);
 /* Makes a prepared copy of a mixture that has weight, mean and covariance. */

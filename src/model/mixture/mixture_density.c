@@ -36,7 +36,8 @@ enum { PULL_ROWS = 4 };
 INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
                       Real *out) {
   const size_t d = (size_t)mixture->d;
-  const double *mean = mixture->mean + (size_t)c * d, *row = mixture->precision + ((size_t)c * d + i) * d;
+  const double *mean = mixture->mean + (size_t)c * d,
+               *row = mixture->inverse.precision + ((size_t)c * d + i) * d;
   for (int r = 0; r < rows; r++) out[r] = (Real){0};
   for (size_t j = 0; j < d; j++) {
     Real gap;
@@ -84,6 +85,7 @@ INLINE void store_log_density(const Mixture *mixture, RealLanes at, const Sums *
 }
 
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  mixture_invert(mixture);
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Sums sums = {.top = {0}};
     for (int c = 0; c < mixture->components; c++) add_component(mixture, c, at, theta, NULL, &sums);
@@ -94,6 +96,7 @@ void mixture_log_density(const Mixture *mixture, int lanes, const double *theta,
 void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                      double *log_density, double *score) {
   const size_t d = (size_t)mixture->d;
+  mixture_invert(mixture);
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Sums sums = {.top = {0}};
     for (int c = 0; c < mixture->components; c++) {
@@ -127,7 +130,7 @@ INLINE void score_hessian_vector(const Mixture *mixture, RealLanes at, const dou
   const size_t d = (size_t)mixture->d;
   Sums sums = {.top = {0}};
   for (int c = 0; c < mixture->components; c++) {
-    const double *precision = mixture->precision + (size_t)c * d * d;
+    const double *precision = mixture->inverse.precision + (size_t)c * d * d;
     add_component(mixture, c, at, x, gradient, &sums);
     const Real step = sums.share / sums.total, spread = (sums.total - sums.share) * step;
     for (size_t i = 0; i < d; i++) {
@@ -178,6 +181,7 @@ void mixture_score_hessian(const Mixture *mixture, int lanes, const double *thet
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d;
   double *gradient = mixture_scratch(&scratch, d * REAL_WIDTH, d * d * (size_t)lanes, hessian);
+  mixture_invert(mixture);
   if (!gradient) memcpy(score, hessian, d * (size_t)lanes * sizeof *score); /* NaN too */
   for (RealLanes at = real_begin(lanes); at.count > 0 && gradient; real_next(&at))
     score_hessian_vector(mixture, at, theta, gradient, at, score, hessian);
@@ -188,6 +192,7 @@ void mixture_hessian_product(const Mixture *mixture, int lanes, const double *th
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d, part = d * REAL_WIDTH;
   double *gradient = mixture_scratch(&scratch, (d + 2) * part, d * (size_t)lanes, out);
+  mixture_invert(mixture);
   for (RealLanes at = real_begin(lanes); at.count > 0 && gradient; real_next(&at)) {
     double *score = gradient + part, *hessian = score + part;
     score_hessian_vector(mixture, at, theta, gradient, OWN, score, hessian);

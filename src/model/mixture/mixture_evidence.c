@@ -6,8 +6,9 @@
 void mixture_evidence_constants(const Mixture *mixture, double *out) {
   const size_t d = (size_t)mixture->d;
   for (size_t c = 0; c < (size_t)mixture->components; c++) {
+    const double *information = mixture_information(mixture, (int)c);
     double square = 0;
-    for (size_t i = 0; i < d; i++) square += mixture->mean[c * d + i] * mixture->information[c * d + i];
+    for (size_t i = 0; i < d; i++) square += mixture->mean[c * d + i] * information[i];
     out[c] = mixture->log_norm[c] - 0.5 * square;
   }
 }
@@ -16,9 +17,9 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
                           double *factor, double *vector) {
   const int d = mixture->d;
   const size_t entries = (size_t)d * (size_t)lanes;
-  lanes_repeat(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), factor);
+  lanes_repeat(d * d, lanes, mixture_precision(mixture, c), factor);
   lanes_add(entries * (size_t)d, 1, precision, factor);
-  lanes_repeat(d, lanes, mixture->information + c * d, vector);
+  lanes_repeat(d, lanes, mixture_information(mixture, c), vector);
   lanes_add(entries, 1, b, vector);
 }
 

@@ -325,13 +325,20 @@ static double mixture_frame_rounding(double mean, double deviation) {
   return fmax(NOTHING * deviation, 16 * DBL_EPSILON * fabs(mean));
 }
 
-/* Returns whether each coordinate clearly varies, even given those before it: one factor by LAPACK tells.
- * root[d, d] is scratch. */
-static bool mixture_frame_all_vary(int d, const double *mean, const double *covariance, double widest,
-                                   double *root) {
-  const double clearly = 4;
+/* Finds the Cholesky factor of the covariance of the whole mixture, which is prepared, with root[d, d] as
+ * scratch. Returns NULL if there is none. */
+static const double *mixture_frame_factor(const Mixture *mixture, const double *covariance, double *root) {
+  const int d = mixture->d;
+  if (mixture->components == 1) return mixture->cholesky;
   memcpy(root, covariance, (size_t)d * (size_t)d * sizeof *root);
-  if (!linalg_try_cholesky(d, root)) return false;
+  return linalg_try_cholesky(d, root) ? root : NULL;
+}
+
+/* Returns whether each coordinate clearly varies, even given those before it: the factor tells. */
+static bool mixture_frame_all_vary(int d, const double *mean, const double *covariance, double widest,
+                                   const double *root) {
+  const double clearly = 4;
+  if (!root) return false;
   for (int i = 0; i < d; i++) {
     const double deviation = sqrt(covariance[i * (d + 1)]), left = root[i * (d + 1)];
     if (mixture_frame_is_constant(mean[i], deviation, widest)) return false;
@@ -352,7 +359,8 @@ Status mixture_frame_describe(Arena *memory, const Mixture *mixture, const char 
   ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)d, &covariance, &others.root);
   mixture_moments(mixture, mean, covariance);
   for (int i = 0; i < d; i++) widest = fmax(widest, sqrt(covariance[i * (d + 1)]));
-  if (mixture_frame_all_vary(d, mean, covariance, widest, others.root)) return STATUS_OK;
+  const double *known = mixture_frame_factor(mixture, covariance, others.root);
+  if (mixture_frame_all_vary(d, mean, covariance, widest, known)) return STATUS_OK;
   for (int i = 0; i < d; i++) {
     const double deviation = sqrt(covariance[i * (d + 1)]),
                  rounding = mixture_frame_rounding(mean[i], deviation);

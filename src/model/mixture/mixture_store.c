@@ -27,6 +27,7 @@ static Status mixture_store_check_component(const char *name, int c, Mixture *mi
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j < i; j++) {
       double low = s[i * d + j], high = s[j * d + i];
+      if (low == high) continue;
       if (fabs(low - high) > 1e-6 * sqrt(fabs(s[i * d + i] * s[j * d + j])))
         return status_set(
             STATUS_INPUT,

@@ -42,7 +42,7 @@ static void prior_mixture_diffuse_to_stage(const Closed *self, int t) {
   double signal = self->chain.schedule.alpha_bar[t];
   for (size_t c = 0; c < (size_t)self->mixture.components; c++) {
     const double *q = self->basis + c * d * d, *l = self->eigenvalue + c * d;
-    double *p = now->precision + c * d * d, log_determinant = 0;
+    double *p = now->inverse.precision + c * d * d, log_determinant = 0;
     memset(p, 0, d * d * sizeof *p);
     for (size_t k = 0; k < d; k++) {
       double variance = signal * l[k] + (1 - signal);
@@ -152,6 +152,7 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   self->diffused->stage = -1;
   ALLOCATE(memory, self->diffused->gradient, d * VECTOR_LANES);
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
+  atomic_store(self->diffused->mixture.inverse.found, true); /* what is filled for each stage */
   if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
   if (isotropic) TRY(prior_mixture_make_isotropic(prior, self));
   TRY(mixture_copy(&scratch, &self->mixture, &standardised));

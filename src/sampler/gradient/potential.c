@@ -34,7 +34,7 @@ static Status potential_set_stiffest(Potential *potential) {
     double *work, bound;
     ALLOCATE(&scratch, work, 2 * d * d);
     for (size_t c = 0; c < (size_t)prior->mixture->components; c++) {
-      linalg_lanes_fine_bound((int)d, 1, prior->mixture->precision + c * d * d, &bound, work);
+      linalg_lanes_fine_bound((int)d, 1, mixture_precision(prior->mixture, (int)c), &bound, work);
       potential->stiffest = fmax(potential->stiffest, bound);
     }
   } else if (prior->chain) {
@@ -72,8 +72,8 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   }
   out->prior_weight = out->eta * lambda;
   if (out->closed_prior) {
-    out->prior_precision = setup->prior->mixture->precision;
-    out->prior_information = setup->prior->mixture->information;
+    out->prior_precision = mixture_precision(setup->prior->mixture, 0);
+    out->prior_information = mixture_information(setup->prior->mixture, 0);
   }
   ALLOCATE_ARRAYS(memory, d, &out->start_mean, &out->start_deviation);
   if (out->network) { /* has no array that grows as d^2 per lane */

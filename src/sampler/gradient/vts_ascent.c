@@ -36,7 +36,7 @@ static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
   Real top = real_of(-INFINITY), sum = {0};
   for (int c = 0; c < prior->components; c++) {
-    const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
+    const double *centre = prior->mean + c * d, *precision = mixture_precision(prior, c);
     Real energy = real_of(prior->log_norm[c]); /* E[log w_c N(theta; mu_c, Sigma_c)] */
     for (int i = 0; i < d; i++) {
       Real image = {0};
@@ -53,7 +53,7 @@ static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
   const Real bound = weight * (top + real_log(sum));
   if (!slopes) return bound;
   for (int c = 0; c < prior->components; c++) {
-    const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
+    const double *centre = prior->mean + c * d, *precision = mixture_precision(prior, c);
     const Real share = weight * at->share[c] / sum;
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) {

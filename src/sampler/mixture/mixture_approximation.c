@@ -104,8 +104,8 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
   const History rows = mixture_approximation_rows(view->history);
   const HistoryView there = history_view(&rows, 1, view->first, lanes);
   const bool starts = warm && rows.rounds > 0;
-  lanes_repeat(d * d, lanes, self->prior->precision + c * d * d, self->prior_precision);
-  lanes_repeat(d, lanes, self->prior->information + c * d, self->prior_vector);
+  lanes_repeat(d * d, lanes, mixture_precision(self->prior, c), self->prior_precision);
+  lanes_repeat(d, lanes, mixture_information(self->prior, c), self->prior_vector);
   memset(self->log_scale, 0, (size_t)lanes * sizeof *self->log_scale);
   if (history_is_filtered(view->history))
     history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);

@@ -52,7 +52,7 @@ void mixture_posterior_evidence_shared(MixturePosterior *self, const History *hi
   for (int c = 0; c < prior->components; c++) {
     const double *factor = mixture_component(self->factor, c, d * d, 1);
     double *own = log_evidence + (ptrdiff_t)c * lanes;
-    lanes_repeat(d, lanes, prior->information + (ptrdiff_t)c * d, whitened);
+    lanes_repeat(d, lanes, mixture_information(prior, c), whitened);
     lanes_add((size_t)d * (size_t)lanes, 1, b, whitened);
     linalg_factor_forward_shared(d, lanes, factor, whitened);
     mixture_evidence_weigh_shared(d, lanes, self->constant[c], factor, whitened, own);
