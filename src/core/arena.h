@@ -3,7 +3,7 @@
  * nothing is freed one by one. A zeroed Arena is empty.
  *
  * Each array is a separate block, zeroed and aligned to 64 bytes (one cache line, one AVX-512 register), so
- * that the sanitizers see where it ends. */
+ * that the sanitizers see where it ends, up to the alignment. */
 #pragma once
 
 #include "core/status.h"
