@@ -205,3 +205,15 @@ Status app_note_unused(const Study *study) {
   app_note_unused_noise(study);
   return study_unused_note(study, app_note);
 }
+
+int app_groups(const Study *study, size_t size, char *text) {
+  const Config *first = study->file->settings[0];
+  int settings = 0;
+  if (config_is(first, "ranks_per_setting", "auto"))
+    snprintf(text, size, "groups of as few ranks as have the memory");
+  else
+    snprintf(text, size, "groups of %lld rank%s", (long long)config_int(first, "ranks_per_setting"),
+             config_int(first, "ranks_per_setting") == 1 ? "" : "s");
+  for (int s = 0; s < study->file->setting_count; s++) settings += study->spread_bytes[s] > 0;
+  return settings * study->runs.blocks;
+}

@@ -76,6 +76,10 @@ void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
 /* Refuses a positional argument. */
 void app_refuse_argument(struct argp_state *state, const char *text);
 
+/* Returns how many parts ranks run together: blocks of settings whose matrices are spread over ranks. Writes
+ * by which groups: "groups of 4 ranks". */
+int app_groups(const Study *study, size_t size, char *text);
+
 /* Returns the number as JSON, or null if it is not finite. */
 json_t *app_json_number(double value);
 /* Prints JSON on stdout, reals with `digits` digits (0: all), and frees it; STATUS_INTERNAL if it is NULL. */

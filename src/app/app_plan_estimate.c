@@ -18,19 +18,6 @@ static bool app_plan_count_fit(const Belief *belief, Fits *fits) {
   return true;
 }
 
-/* Returns the peak bytes, over all ranks that hold the matrices: either of the decomposition (the matrix, its
- * eigenvectors, and two matrices of work space) or, later, of exact draws, draws being made, and a product of
- * two sets of draws. */
-static double app_plan_spread_bytes(const Config *setting, const Problem *problem) {
-  const double d = problem->d, most = fmax(d, problem->arms), draws = (double)config_int(setting, "draws"),
-               reference = config_is(setting, "reference_draws", "draws")
-                               ? draws
-                               : (double)config_int(setting, "reference_draws"),
-               larger = fmax(draws, reference);
-  return fmax(4 * dense_bytes(most, most),
-              dense_bytes(d, reference + 2 * larger) + dense_bytes(larger, larger));
-}
-
 /* Counts the distinct fits of a setting and those that they need first, and adds up their time; finds the
  * memory of Gaussians on the weights of a network. */
 static Status app_plan_count_priors(const Study *study, const PlanTimes *times, int s, const Problem *problem,
@@ -117,8 +104,7 @@ static Status app_plan_add_settings(const Study *study, const PlanTimes *times, 
   for (int s = 0; s < file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
     TRY(study_problem_create(file->settings[s], &problem));
-    if (problem.distributed)
-      out->spread = fmax(out->spread, app_plan_spread_bytes(file->settings[s], &problem));
+    out->spread = fmax(out->spread, study->spread_bytes[s]);
     out->arms = problem.arms > out->arms ? problem.arms : out->arms;
     TRY(app_plan_count_priors(study, times, s, &problem, &fits, out));
     app_plan_add_files(study, s, &problem, weights);

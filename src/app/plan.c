@@ -86,7 +86,7 @@ static void plan_print_settings(const StudyFile *file) {
   for (int s = 0; s < file->setting_count && s < SHOWN_SETTINGS; s++)
     printf("#   %s%s\n", file->setting_labels[s],
            study_problem_is_distributed(file->settings[s])
-               ? ": matrices spread over all ranks (ScaLAPACK; LAPACK on a single rank), as d is at least "
+               ? ": matrices spread over ranks (ScaLAPACK; LAPACK on a single rank), as d is at least "
                  "linear_algebra.distributed_from"
                : "");
   if (file->setting_count > SHOWN_SETTINGS) printf("#   and %d more\n", file->setting_count - SHOWN_SETTINGS);
@@ -145,10 +145,13 @@ static void plan_print_needs(const Study *study, const PlanTimes *times, const E
   plan_print_settings(file);
   if (times) plan_print_times(file, times);
   plan_print_hours(study, times, estimate);
-  if (estimate->spread > 0)
-    printf(
-        "# about %.2g GB of memory for the matrices of the largest setting, over all ranks that hold them\n",
-        estimate->spread / 1e9);
+  if (estimate->spread > 0) {
+    char groups[128];
+    const int parts = app_groups(study, sizeof groups, groups);
+    printf("# %d parts with spread matrices, run side by side by %s (ranks_per_setting);\n"
+           "#   about %.2g GB of memory for the matrices of the largest, over the ranks of its group\n",
+           parts, groups, estimate->spread / 1e9);
+  }
   printf("# about %.0f MB of memory for each rank\n", estimate->memory / 1e6);
   plan_print_files(&estimate->files);
 }
@@ -237,6 +240,15 @@ static void slurm_print_purpose(const Study *study, const Estimate *estimate) {
            floor(study->task_count / TASKS_PER_RANK));
 }
 
+/* Returns the bytes of spread matrices on a rank, of so many. Without ScaLAPACK they are all on one rank, and
+ * Slurm gives every rank the same memory. */
+static double slurm_spread_bytes(const Study *study, const Estimate *estimate, double ranks) {
+  const Config *first = study->file->settings[0];
+  if (!grid_is_available()) return estimate->spread;
+  if (config_is(first, "ranks_per_setting", "auto")) return estimate->spread / ranks;
+  return estimate->spread / fmin(ranks, (double)config_int(first, "ranks_per_setting"));
+}
+
 /* Prints a Slurm batch script for the study, which requests one and a half times the memory that is estimated
  * for its ranks. */
 static Status slurm_print(const Study *study, const Estimate *estimate) {
@@ -248,8 +260,7 @@ static Status slurm_print(const Study *study, const Estimate *estimate) {
     putchar(isalnum((unsigned char)*c) || strchr("._-", *c) ? *c : '_');
   printf("\n#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", job.nodes,
          job.each);
-  /* Without ScaLAPACK they are all on one rank, and Slurm gives every rank the same memory. */
-  const double shared = grid_is_available() ? estimate->spread / (job.nodes * job.each) : estimate->spread;
+  const double shared = slurm_spread_bytes(study, estimate, job.nodes * job.each);
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(SLURM_MARGIN * (estimate->memory + shared) / 1048576));
   printf("#SBATCH --time=%02ld:%02ld:00\n", job.minutes / 60, job.minutes % 60);
   printf("##SBATCH --partition=NAME  # if the cluster requires one: see `sinfo -s`\n"

@@ -165,8 +165,9 @@ static Status app_run_announce(Finished *finished, FILE *out) {
   int tasks = 0, done = 0, left = 0;
   TRY(adaptive_create(&scratch, finished, &adaptive));
   TRY(adaptive_replay(finished->state, &adaptive));
-  for (int i = arguments.tasks.shard; i < study->task_count; i += arguments.tasks.shards) {
+  for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
+    if (study_shard(study, i, arguments.tasks.shards) != arguments.tasks.shard) continue;
     if (i % study->runs.blocks >= adaptive.settings[task.setting].wanted) continue;
     tasks++;
     done += finished->state[i] == RUN_OK;
@@ -211,7 +212,6 @@ static Status app_run_all_tasks(const Study *study, TasksOutcome *outcome) {
   TRY(finished_check(tasks->shard, tasks->shards, &finished));
   if (arguments.resume && tasks->progress != PROGRESS_NONE)
     TRY(parallel_agree(parallel_rank() == 0 ? app_run_announce(&finished, stderr) : STATUS_OK));
-  TRY(tasks_spread_run(&finished, tasks, outcome));
   TRY(tasks_run(&finished, tasks, outcome));
   if (!io_lock_lost(lock)) return parallel_agree(STATUS_OK);
   return parallel_agree(status_set(STATUS_FILE,

@@ -144,6 +144,23 @@ static Status status_print_json(const Overview *overview) {
   return app_print_json(object, 6);
 }
 
+/* Prints how many parts with spread matrices are done, and by which groups of ranks. */
+static void print_groups(const Overview *overview) {
+  const Study *study = &overview->study;
+  char groups[128];
+  const int parts = app_groups(study, sizeof groups, groups);
+  int done = 0;
+  if (parts == 0) return;
+  for (int s = 0; s < study->file->setting_count; s++)
+    for (int k = 0; study->spread_bytes[s] > 0 && k < study->runs.blocks; k++) {
+      bool whole = true;
+      for (int p = 0; p < study->file->policy_count; p++)
+        whole = whole && overview->finished.state[study_task_index(study, s, p, k)] == RUN_OK;
+      done += whole;
+    }
+  printf("%d of %d parts with spread matrices are done, by %s\n", done, parts, groups);
+}
+
 /* Prints one line for each setting: runs, and the policy with the largest standard error. */
 static void print_settings(const Overview *overview) {
   const Study *study = &overview->study;
@@ -186,6 +203,7 @@ static void status_print(const Overview *overview) {
   if (!isnan(overview->seconds_per_task))
     printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
            overview->seconds_left);
+  print_groups(overview);
   if (arguments.table)
     app_print_table(&overview->study, &overview->board);
   else

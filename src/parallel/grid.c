@@ -1,8 +1,8 @@
 #include "parallel/grid.h"
 
 #include "core/arena.h"
-
-#include <mpi.h>
+#include "parallel/group.h"
+#include "parallel/parallel_internal.h"
 
 /* The functions of ScaLAPACK and BLACS used here; the libraries come without a header. In Fortran all
  * arguments are passed by reference, matrices are column-major, and indices begin at 1. A descriptor is {1,
@@ -120,7 +120,7 @@ static int scalapack_eigenvectors(const Dense *grid, DenseMatrix *a, double *w) 
   return info;
 }
 
-static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
+static const DenseOps scalapack = {.name = "ScaLAPACK",
                                    .multiply = scalapack_multiply,
                                    .gram = scalapack_gram,
                                    .orthogonal = scalapack_orthogonalise,
@@ -129,17 +129,15 @@ static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
 bool grid_is_available(void) { return true; }
 
 Dense grid_create(int block) {
+  const int ranks = group_size();
   int rows = 1;
-  for (int r = 1; r * r <= parallel_size(); r++)
-    if (parallel_size() % r == 0) rows = r;
-  Dense grid = {.ops = &scalapack,
-                .block = block,
-                .rank = parallel_rank(),
-                .ranks = parallel_size(),
-                .sum = parallel_sum_all};
-  const int handle = Csys2blacs_handle(MPI_COMM_WORLD);
+  for (int r = 1; r * r <= ranks; r++)
+    if (ranks % r == 0) rows = r;
+  Dense grid = {
+      .ops = &scalapack, .block = block, .rank = group_rank(), .ranks = ranks, .sum = group_sum_all};
+  const int handle = Csys2blacs_handle(group_communicator());
   grid.context = handle;
-  Cblacs_gridinit(&grid.context, "Row", rows, parallel_size() / rows);
+  Cblacs_gridinit(&grid.context, "Row", rows, ranks / rows);
   Cfree_blacs_system_handle(handle);
   Cblacs_gridinfo(grid.context, &grid.grid_rows, &grid.grid_columns, &grid.row, &grid.column);
   return grid;

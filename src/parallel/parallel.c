@@ -2,8 +2,9 @@
 
 #include "core/arena.h"
 #include "parallel/crash.h"
+#include "parallel/parallel_internal.h"
 
-#include <mpi.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,16 +12,18 @@
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
 static int own_rank, ranks = 1;
+static int neighbours = 1; /* ranks of this machine, with this one */
 
 /* Tells the user's own code (io_worker.h) which of the ranks of this machine it belongs to. */
 static void parallel_number_neighbours(void) {
-  MPI_Comm neighbours;
+  MPI_Comm machine;
   int number = 0;
   char text[16];
   if (ranks > 1) {
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours);
-    MPI_Comm_rank(neighbours, &number);
-    MPI_Comm_free(&neighbours);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &number);
+    MPI_Comm_size(machine, &neighbours);
+    MPI_Comm_free(&machine);
   }
   snprintf(text, sizeof text, "%d", number);
   setenv("THOMPSON_LOCAL_RANK", text, 1);
@@ -53,23 +56,30 @@ void parallel_end(Status outcome) {
 
 /* ---- what ranks tell each other */
 
-Status parallel_agree(Status mine) {
+Status parallel_agree_over(MPI_Comm members, Status mine) {
+  int rank, size;
   if (parallel_size() == 1) return mine;
-  int first = mine == STATUS_OK ? parallel_size() : parallel_rank();
-  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (first == parallel_size()) return STATUS_OK;
+  MPI_Comm_rank(members, &rank);
+  MPI_Comm_size(members, &size);
+  int first = mine == STATUS_OK ? size : rank;
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, members);
+  if (first == size) return STATUS_OK;
   int code = mine;
   char message[2048];
   snprintf(message, sizeof message, "%s", status_message());
-  MPI_Bcast(&code, 1, MPI_INT, first, MPI_COMM_WORLD);
-  MPI_Bcast(message, sizeof message, MPI_CHAR, first, MPI_COMM_WORLD);
+  MPI_Bcast(&code, 1, MPI_INT, first, members);
+  MPI_Bcast(message, sizeof message, MPI_CHAR, first, members);
   return status_set((Status)code, "%s", message);
 }
 
-void parallel_broadcast(void *bytes, size_t size) {
+Status parallel_agree(Status mine) { return parallel_agree_over(MPI_COMM_WORLD, mine); }
+
+void parallel_broadcast_over(MPI_Comm members, void *bytes, size_t size) {
   for (size_t at = 0; at < size; at += PIECE)
-    MPI_Bcast((char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast((char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE, 0, members);
 }
+
+void parallel_broadcast(void *bytes, size_t size) { parallel_broadcast_over(MPI_COMM_WORLD, bytes, size); }
 
 Status parallel_broadcast_text(char **text) {
   unsigned long size = parallel_rank() == 0 ? strlen(*text) + 1 : 0;
@@ -100,12 +110,14 @@ void parallel_receive(int from, void *bytes, size_t size) {
              MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-void parallel_sum_all(size_t n, double *values) {
+void parallel_sum_all_over(MPI_Comm members, size_t n, double *values) {
   const size_t most = PIECE / sizeof *values;
   for (size_t at = 0; at < n; at += most)
     MPI_Allreduce(MPI_IN_PLACE, values + at, (int)(n - at < most ? n - at : most), MPI_DOUBLE, MPI_SUM,
-                  MPI_COMM_WORLD);
+                  members);
 }
+
+void parallel_sum_all(size_t n, double *values) { parallel_sum_all_over(MPI_COMM_WORLD, n, values); }
 
 double parallel_sum(double mine) {
   parallel_sum_all(1, &mine);
@@ -113,6 +125,24 @@ double parallel_sum(double mine) {
 }
 
 void parallel_barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
+
+/* Returns the bytes that Slurm grants for a unit of which this rank has so many; INFINITY if it does not say.
+ */
+static double parallel_granted_memory(const char *variable, double units) {
+  const char *megabytes = getenv(variable);
+  const double granted = megabytes ? strtod(megabytes, NULL) : 0;
+  return granted > 0 ? granted * 1048576 * units : INFINITY;
+}
+
+double parallel_memory(void) {
+  const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+  const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / neighbours,
+               node = parallel_granted_memory("SLURM_MEM_PER_NODE", 1.0 / neighbours),
+               cpu = parallel_granted_memory("SLURM_MEM_PER_CPU", cpus ? fmax(1, strtod(cpus, NULL)) : 1);
+  double bytes = fmin(machine, fmin(node, cpu));
+  if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+  return bytes;
+}
 
 void parallel_library(size_t size, char *text) {
   char name[MPI_MAX_LIBRARY_VERSION_STRING];

@@ -38,6 +38,9 @@ double parallel_sum(double mine);
 /* Sums n values likewise, in place. Collective. */
 void parallel_sum_all(size_t n, double *values);
 void parallel_barrier(void);
+/* Returns the bytes of memory that a rank may use: its share of its machine, or what Slurm grants it; the
+ * least of all ranks. Collective. */
+double parallel_memory(void);
 /* Writes the name of the MPI library: "Open MPI v4.1.4 ...". */
 void parallel_library(size_t size, char *text);
 

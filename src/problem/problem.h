@@ -84,7 +84,7 @@ const char *problem_name(int index);
 const ProblemOps *problem_named(const Config *config);
 
 /* Returns whether the dimension is from linear_algebra.distributed_from on. A family with `matrix`
- * (problem.family = inverse) then spreads its matrices over the ranks, if the caller can, and all ranks work
+ * (problem.family = inverse) then spreads its matrices over ranks, if the caller can, and these ranks work
  * on them together. */
 bool problem_is_distributed(const Config *config);
 

@@ -139,10 +139,15 @@ const ConfigKey study_keys[] = {
      .fixed = true},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
-         "inverse problem in the posterior study: dimension from which its matrices are spread over all "
+         "inverse problem in the posterior study: dimension from which its matrices are spread over "
          "ranks (ScaLAPACK), which changes no result by more than rounding; auto: 8192, below which one rank "
          "is faster (LAPACK)"),
      .words = "auto"},
+    {INT("ranks_per_setting", 1, 1000000, "auto",
+         "ranks that share the matrices of a setting from linear_algebra.distributed_from on; groups of so "
+         "many work side by side, while the others run ordinary tasks; auto: as few as have memory for the "
+         "largest such setting, or more if there is nothing else to run"),
+     .words = "auto", .fixed = true},
 
     {WORDS("estimators", "[ips, snips, dr]",
            "replay study: estimators of a policy's value; ips, snips and dr evaluate a policy that learns on "

@@ -42,3 +42,4 @@ Status study_posterior_run(const TaskRun *run);
 Status study_posterior_check_spread(const Study *study, const Config *setting, const Problem *problem);
 Status study_posterior_run_spread(const Study *study, const StudySpread *spread, int count, const Task *tasks,
                                   TaskResult *results);
+double study_posterior_spread_bytes(const Config *setting, const Problem *problem);

@@ -439,6 +439,15 @@ static Status study_spread_check_keys(const Study *study, const Config *setting,
   return STATUS_OK;
 }
 
+/* Returns the peak: either that of the decomposition (the matrix, its eigenvectors, and two matrices of work
+ * space) or, later, that of exact draws, draws being made, and a product of two sets of draws. */
+double study_posterior_spread_bytes(const Config *setting, const Problem *problem) {
+  const double d = problem->d, most = fmax(d, problem->arms), draws = study_posterior_draws(setting),
+               reference = study_posterior_reference_draws(setting), larger = fmax(draws, reference);
+  return fmax(4 * dense_bytes(most, most),
+              dense_bytes(d, reference + 2 * larger) + dense_bytes(larger, larger));
+}
+
 Status study_posterior_check_spread(const Study *study, const Config *setting, const Problem *problem) {
   static const char where[] =
       "from %d dimensions on (linear_algebra.distributed_from) matrices are spread over "

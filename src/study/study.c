@@ -133,7 +133,10 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
 static Status study_check_policies(const Study *study, int s, const Problem *problem) {
   const Config *setting = study->file->settings[s];
   double *run_size = study->run_size + s * study->file->policy_count;
-  if (problem->distributed) return study->ops->check_spread(study, setting, problem);
+  if (problem->distributed) {
+    study->spread_bytes[s] = study->ops->spread_bytes(setting, problem);
+    return study->ops->check_spread(study, setting, problem);
+  }
   if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, problem));
   const double draws = study->ops->draws ? study->ops->draws(setting) : problem->rounds;
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -174,6 +177,13 @@ Task study_task(const Study *study, int index) {
 
 int study_task_index(const Study *study, int setting, int policy, int block) {
   return (setting * study->file->policy_count + policy) * study->runs.blocks + block;
+}
+
+int study_shard(const Study *study, int index, int shards) {
+  const Task task = study_task(study, index);
+  const int blocks = study->runs.blocks;
+  if (!study_task_is_distributed(study, &task)) return index % shards;
+  return (task.setting * blocks + index % blocks) % shards;
 }
 
 /* What may stand in a command that people are told to run. */
@@ -289,6 +299,7 @@ Status study_create(StudyFile *file, Study *out) {
   TRY(study_create_tasks(out));
   ALLOCATE(&out->memory, out->run_size, file->setting_count * file->policy_count);
   ALLOCATE(&out->memory, out->values, file->setting_count);
+  ALLOCATE(&out->memory, out->spread_bytes, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
     const Status status = study_take_setting(out, s);
     if (status != STATUS_OK)
@@ -399,7 +410,7 @@ void study_result_set_seconds(double seconds, TaskResult *result) {
 }
 
 bool study_task_is_distributed(const Study *study, const Task *task) {
-  return study_problem_is_distributed(study->file->settings[task->setting]);
+  return study->spread_bytes[task->setting] > 0;
 }
 
 Status study_run_spread(const Study *study, const StudySpread *spread, int count, const Task *tasks,

@@ -121,13 +121,15 @@ typedef struct {
   double (*draws)(const Config *setting);
   /* Runs one task into its result. Errors belong to the task alone. */
   Status (*run)(const TaskRun *run);
-  /* OPTIONAL, both or none. Whether the matrices of a setting can be spread over ranks with every policy of
+  /* OPTIONAL, all or none. Whether the matrices of a setting can be spread over ranks with every policy of
    * the study; and running the tasks of one block of such a setting, one per policy. The latter is
    * collective: all ranks get the same results. The matrices of a run serve all policies. Errors belong to
    * these tasks. */
   Status (*check_spread)(const Study *study, const Config *setting, const Problem *problem);
   Status (*run_spread)(const Study *study, const StudySpread *spread, int count, const Task *tasks,
                        TaskResult *results);
+  /* Returns the most bytes that these matrices take at any time, over all ranks that hold them. */
+  double (*spread_bytes)(const Config *setting, const Problem *problem);
 } StudyOps;
 
 const StudyOps *study_kind(int index); /* registry; NULL ends */
@@ -146,6 +148,7 @@ struct Study {
   int target_curve;
   bool target_paired;
   double *run_size; /* [settings, policies], of study_task_size; 0 in settings spread over ranks */
+  double *spread_bytes; /* [settings] of matrices that are spread over ranks; 0 elsewhere */
   const StudyCurve **curves; /* [curve_count], the ones that the study measures */
   /* All of them; those in the results, which come first; those with a value for each point, not round. */
   int curve_count, published, along;
@@ -170,6 +173,10 @@ int study_place(const Study *study, int setting, int point);
 Task study_task(const Study *study, int index);
 /* Returns the place in the list of block `block` of a cell. */
 int study_task_index(const Study *study, int setting, int policy, int block);
+
+/* Returns which of `shards` parts of the study a task belongs to. The tasks that ranks run together belong to
+ * one part: those of one block in a setting that is spread over ranks. */
+int study_shard(const Study *study, int index, int shards);
 
 /* Returns how large a task is: the numbers that its draws go through, a product of what its setting counts
  * (runs, draws, dimensions, stages, ...). Tasks of one policy take about as long as they are large, whereas

@@ -11,8 +11,8 @@ enum { NUMBERS = 1 };
 /* Returns whether the numbers of a task may depend on a key of its setting as it is written: not if something
  * else that is hashed says the same. What a policy believes is hashed by study_belief_print. */
 static bool study_name_has_key(const Study *study, const char *key) {
-  static const char *const others[] = {"name",  "title",       "figure",          "runs",
-                                       "block", "rounds_kept", "prior.replicates"};
+  static const char *const others[] = {"name",  "title",       "figure",           "runs",
+                                       "block", "rounds_kept", "prior.replicates", "ranks_per_setting"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(key, others[i]) == 0) return false;
   if (strncmp(key, "runs.", strlen("runs.")) == 0) return false;
@@ -153,6 +153,6 @@ bool study_repeats_task(const Study *study, int index, int shard, int shards) {
   if (study->runs.adaptive) return false;
   const int count = study_find_tasks(study, &study->names[index], &first);
   for (int i = 0; i < count && study->by_name[first + i] < index; i++)
-    if (study->by_name[first + i] % shards == shard) return true;
+    if (study_shard(study, study->by_name[first + i], shards) == shard) return true;
   return false;
 }

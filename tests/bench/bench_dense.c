@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/linalg/dense.h"
 #include "parallel/grid.h"
+#include "parallel/parallel.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -81,6 +81,20 @@ static void test_every_task_once(void) {
   }
 }
 
+/* Checks that every part goes to one group, in order, however many groups ask. */
+static void test_parts(void) {
+  Case c;
+  make_case(1, &c);
+  double taken[TASKS] = {0};
+  int last = -1;
+  for (int part; (part = queue_take_part(c.queue)) < TASKS; last = part) {
+    CU_ASSERT_TRUE(part > last);
+    taken[part]++;
+  }
+  for (int i = 0; i < TASKS; i++) CHECK_NEAR(parallel_sum(taken[i]), 1, 0);
+  free_case(&c);
+}
+
 /* Checks late ranks: the last rank takes nearly all parts alone, and stops holding a batch if it has one; the
  * others start when it has gone. Then each finds nothing, in its own part or any other. */
 static void test_late_ranks(void) {
@@ -191,6 +205,7 @@ static void test_groups(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"every task goes to one rank, once", test_every_task_once},
+                         {"every part goes to one group, once", test_parts},
                          {"late ranks, and the parts of others", test_late_ranks},
                          {"the share of the work that is done", test_share_of_the_work},
                          {"a stop reaches all ranks", test_stop_reaches_all},

@@ -1,9 +1,12 @@
-"""Large settings: the same numbers on any number of ranks, calibrated draws, resumed runs, refusals."""
+"""Large settings: the same numbers on any number of ranks and in any groups of them, calibrated draws, resumed runs, refusals."""
+
+import random
 
 import numpy as np
 import xarray as xr
 from scipy import stats
 
+import journals
 import program
 
 STUDY = """
@@ -34,21 +37,51 @@ class Large(program.ProgramTest):
     def results(self, name):
         return xr.open_dataset(self.path(f"{name}/results.nc"))
 
-    def test_any_number_of_ranks(self):
+    def assert_same_numbers(self, first, second):
         """Distributed settings agree to 1e-10; the other settings, in the same file, agree to the byte."""
-        for ranks in (1, 2, 3):
-            self.succeed("run", self.study, "-o", self.path(f"on{ranks}"), ranks=ranks)
-        with self.results("on1") as one, self.results("on2") as two, self.results("on3") as three:
+        with self.results(first) as one, self.results(second) as two:
+            for name, variable in one.data_vars.items():
+                if name.startswith("seconds") or variable.dtype.kind != "f":
+                    continue
+                np.testing.assert_array_equal(variable[0], two[name][0], name)
+                np.testing.assert_allclose(variable, two[name], rtol=0, atol=1e-10, err_msg=name)
+
+    def test_any_number_of_ranks(self):
+        """All ranks together, groups of two side by side, groups that do not fit, and as many as the program chooses."""
+        self.succeed("run", self.study, "-o", self.path("on1"), ranks=1)
+        with self.results("on1") as one:
             np.testing.assert_array_equal(one["distributed"], [0, 1])
             self.assertTrue((one["status"] == 1).all())
             # six modes; a share that was never computed is 0 or far outside
             self.assertTrue(((one["largest_mode"] >= 1 / 6) & (one["largest_mode"] <= 1)).all())
-            for name, variable in one.data_vars.items():
-                if name.startswith("seconds") or variable.dtype.kind != "f":
-                    continue
-                for other in (two, three):
-                    np.testing.assert_array_equal(variable[0], other[name][0], name)
-                    np.testing.assert_allclose(variable, other[name], rtol=0, atol=1e-10, err_msg=name)
+        for ranks, each, groups in ((2, 2, 1), (3, 2, 1), (4, 2, 2), (3, 5, 1), (4, "auto", 3)):
+            name = f"{ranks} ranks, {each} each"
+            shown = self.succeed("run", self.study, "-o", self.path(name), "--set", f"ranks_per_setting={each}", ranks=ranks).stderr
+            self.assertIn(f"parts 3, groups {groups}, ", shown, name)
+            self.assert_same_numbers("on1", name)
+
+    def test_shards(self):
+        """Shards divide the blocks of a distributed setting as they do other tasks; a block stays together, since its policies share matrices."""
+        self.succeed("run", self.study, "-o", self.path("whole"))
+        done = 0
+        for shard, single, blocks in ((0, 5, 1), (1, 4, 2)):  # of 9 tasks of the first setting and 3 blocks of the second
+            shown = self.succeed("run", self.study, "-o", self.path("parts"), "--shard", f"{shard}/2", "--set", "ranks_per_setting=1", ranks=2).stderr
+            self.assertIn(f"parts {blocks}, groups {blocks}, ranks in all groups {blocks}, LAPACK on one rank", shown)
+            done += single + 3 * blocks
+            self.assertEqual(len(journals.records(self.path("parts"))), done)
+        self.succeed("reduce", self.path("parts"))
+        self.assert_same_numbers("whole", "parts")
+
+    def test_kill(self):
+        """One of four ranks is killed while two groups work, twice; what is finished is not run again, on any number of ranks in any groups."""
+        chance = random.Random(5)
+        self.succeed("run", self.study, "-o", self.path("whole"), "--set", "runs=12")
+        mode = ("--set", "runs=12", "--set", "ranks_per_setting=2")
+        for again in ((), ("--resume",)):
+            self.kill_a_rank(self.path("killed"), chance, "run", self.study, *mode, *again, ranks=4)
+        self.succeed("run", self.study, "-o", self.path("killed"), "--resume", "--set", "runs=12", ranks=3)
+        self.assertLessEqual(len(journals.records(self.path("killed"))), 72 + 12)  # at each of two kills two parts may have been kept by half
+        self.assert_same_numbers("whole", "killed")
 
     def test_shared_matrices(self):
         """If requested in 64 dimensions, a shared matrix changes the draws but not their spread: within 4 errors of a ratio of 1 000 draws."""
@@ -86,11 +119,14 @@ class Large(program.ProgramTest):
         whole = self.succeed("run", self.study, "-o", self.path("whole"))
         self.assertIn("LAPACK on one rank", whole.stderr)
         self.fail_with(75, "--resume", "run", self.study, "-o", self.path("parts"), "--time-limit", "0.001")
-        resumed = self.succeed("run", self.study, "-o", self.path("parts"), "--resume", ranks=2)
-        self.assertRegex(resumed.stderr, "ScaLAPACK on all ranks|this build has no ScaLAPACK")
-        with self.results("whole") as one, self.results("parts") as two:
-            np.testing.assert_allclose(one["mean_error"], two["mean_error"], rtol=0, atol=1e-10)
-        self.assertIn("spread over all ranks", self.succeed("plan", self.study).stdout)
+        resumed = self.succeed("run", self.study, "-o", self.path("parts"), "--resume", "--set", "ranks_per_setting=2", ranks=2)
+        self.assertRegex(resumed.stderr, "groups 1, ranks in all groups 2, ScaLAPACK|this build has no ScaLAPACK")
+        self.assert_same_numbers("whole", "parts")
+        self.assertIn("0 to run", self.succeed("run", self.study, "-o", self.path("parts"), "--resume", "--set", "ranks_per_setting=1").stderr)
+        self.assertIn("matrices spread over ranks", self.succeed("plan", self.study).stdout)
+        groups = ("--set", "ranks_per_setting=2")
+        self.assertIn("3 parts with spread matrices, run side by side by groups of 2 ranks", self.succeed("plan", self.study, *groups).stdout)
+        self.assertIn("3 of 3 parts with spread matrices are done, by groups of 1 rank", self.succeed("status", self.path("parts")).stdout)
 
     def test_ranks_of_theta_are_uniform(self):
         """Simulation-based calibration (Talts et al. 2018), from the matrix to the draw: exact draws pass, a prior that is too narrow does not."""

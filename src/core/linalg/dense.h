@@ -3,7 +3,7 @@
  * A matrix is dealt out in square blocks, cyclically in both directions, to a grid of ranks (the block-cyclic
  * layout of ScaLAPACK; Blackford et al. 1997, ScaLAPACK users' guide). On a grid of one rank it is an
  * ordinary column-major matrix. One interface has two implementations: LAPACK on the first rank (here) and
- * ScaLAPACK on all ranks (parallel/grid.c). They agree to rounding: the elements of random matrices are
+ * ScaLAPACK on several (parallel/grid.c). They agree to rounding: the elements of random matrices are
  * numbered globally, and the signs that a factorisation leaves open are fixed.
  *
  * All functions that take a Dense are collective over its ranks, and all ranks get the same Status. Small

@@ -138,10 +138,10 @@ static Status reducer_put_labels(Reducer *reducer) {
   }
   for (int s = 0; s < file->setting_count; s++) flags[s] = study_problem_is_distributed(file->settings[s]);
   TRY(reducer_define_variable(reducer, "distributed", STORE_BYTE, 1, &reducer->setting,
-                              "whether the setting's matrices were spread over all ranks", NULL));
+                              "whether the setting's matrices were spread over ranks", NULL));
   TRY(store_put_part(reducer->file, "distributed", (size_t[]){0}, (size_t[]){(size_t)file->setting_count},
                      flags));
-  return store_flags(reducer->file, "distributed", 2, (signed char[]){0, 1}, "one_rank all_ranks");
+  return store_flags(reducer->file, "distributed", 2, (signed char[]){0, 1}, "one_rank several_ranks");
 }
 
 /* Writes the coordinates: run, the replicate that it used, quantile, and the study's axis. */

@@ -249,8 +249,10 @@ Status finished_check(int shard, int shards, Finished *finished) {
   const int tasks = finished->study->task_count;
   signed char *bad;
   Status status = arena_new(&scratch, (void **)&bad, (size_t)tasks, sizeof *bad);
-  for (int i = shard, part = 0; i < tasks && status == STATUS_OK; i += shards) {
-    if (finished->state[i] == RUN_NOT_RUN || part++ % parallel_size() != parallel_rank()) continue;
+  for (int i = 0, part = 0; i < tasks && status == STATUS_OK; i++) {
+    if (finished->state[i] == RUN_NOT_RUN || study_shard(finished->study, i, shards) != shard ||
+        part++ % parallel_size() != parallel_rank())
+      continue;
     const Task task = study_task(finished->study, i);
     bool usable = false;
     status = finished_try(finished, &task, &usable);

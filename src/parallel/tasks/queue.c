@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* The counters of a host: three for the whole queue, used on host 0 only, then three for each line, about its
- * group's share of the tasks. SIZE of finished tasks is in units of which the whole line has SIZE_UNITS. */
+ * group's share of the tasks, and on host 0 the number of parts that groups have taken, which no trip reads.
+ * SIZE of finished tasks is in units of which the whole line has SIZE_UNITS. */
 enum { STOP, DONE, FAILED, OF_LINES };
 enum { TAKEN, SIZE, MICROSECONDS, OF_LINE };
 static const double SIZE_UNITS = 1e12;
@@ -133,7 +134,7 @@ Status queue_create(const Study *study, int groups, int count, const int *list, 
                    .home = worklist_group_of_rank(parallel_rank(), parallel_size(), groups)};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
   TRY(parallel_agree(queue_fill_lines(queue, count, list)));
-  TRY(parallel_counter_create(groups, queue->counters, &queue->shared));
+  TRY(parallel_counter_create(groups, queue->counters + 1, &queue->shared));
   /* Spread over a second, or all ranks would ask at the same time, again and again. */
   queue->seen_whole = queue->seen_lines = clock_wall() - ASK_AGAIN * parallel_rank() / parallel_size();
   queue_update_known(queue);
@@ -179,6 +180,11 @@ int queue_take(Queue *queue) {
   return task;
 }
 
+int queue_take_part(Queue *queue) {
+  if (queue->change[FAILED] > 0) queue_exchange_counters(queue, true, false);
+  return (int)parallel_counter_add(queue->shared, queue->counters, 1);
+}
+
 double queue_expect(const Queue *queue, int task) {
   const int l = study_task(queue->study, task).policy;
   const double mean = worklist_speed(queue->lines, queue->known, l);
@@ -189,7 +195,7 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
   const int l = study_task(queue->study, task).policy;
   Line *line = &queue->line[l];
   queue->change[failed ? FAILED : DONE]++;
-  if (failed) return;
+  if (failed || queue->size[task] == 0) return;
   queue_line_counters(queue->change, l)[SIZE] += (int64_t)(SIZE_UNITS * (queue->size[task] / line->size));
   queue_line_counters(queue->change, l)[MICROSECONDS] += (int64_t)(1e6 * seconds);
   line->slowest = fmax(line->slowest, seconds / queue->size[task]);

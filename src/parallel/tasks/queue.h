@@ -26,10 +26,14 @@ void queue_destroy(Queue *queue);
 
 /* Returns the next task for this rank, or -1 when none is left. */
 int queue_take(Queue *queue);
+/* Returns the number, from 0, of the next part that ranks should run together, on behalf of a group of them.
+ * What the parts are, and whether there are so many, the callers know. */
+int queue_take_part(Queue *queue);
 /* Returns the seconds that a task will take, or slightly more, as far as this rank can estimate; 0 if it
  * cannot. */
 double queue_expect(const Queue *queue, int task);
-/* Reports that this rank has finished a task; a failed one says nothing about speed. */
+/* Reports that this rank has finished a task; one that failed or has no size, being part of a larger piece of
+ * work, says nothing about speed. */
 void queue_finish(Queue *queue, int task, bool failed, double seconds);
 
 /* Asks all ranks to take no more tasks. */

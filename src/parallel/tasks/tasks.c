@@ -1,9 +1,7 @@
-#include "parallel/tasks/tasks.h"
-
 #include "core/clock.h"
 #include "io/io_shell.h"
 #include "parallel/tasks/adaptive.h"
-#include "parallel/tasks/queue.h"
+#include "parallel/tasks/tasks_internal.h"
 #include "parallel/tasks/worklist.h"
 #include "study/study_names.h"
 
@@ -23,36 +21,9 @@ static const double GRACE = 7;
 
 /* Tasks are made durable together, like group commits in databases (DeWitt et al., SIGMOD 1984): at most
  * about a second's work waits. */
-enum { MOST_WAITING = 1024 };
 static const double GROUP_SECONDS = 1;
 
-/* A task that is in the journal and may not be on disk yet. */
-typedef struct {
-  int task;
-  bool failed;
-  double seconds; /* time that it took */
-} Waiting;
-
-typedef struct {
-  const Study *study;
-  const char *directory;
-  const TasksOptions *options;
-  Queue *queue; /* of the wave */
-  Journal *journal;
-  Waiting waiting[MOST_WAITING]; /* [waiting_count] */
-  int waiting_count;
-  double waiting_since; /* when the first of them was begun, by the wall clock */
-  Finished *finished; /* as of the beginning, or the end of the last wave */
-  Progress progress;
-  signed char *state; /* [task_count], RunStatus; for the wave's tasks, what this rank knows */
-  double *size; /* [task_count] */
-  int *list; /* [task_count], of which `count` are used: tasks of the wave that are to be run */
-  int count;
-  TasksOutcome *outcome; /* of earlier waves and of settings spread over ranks */
-  double stopped_at, polled_at; /* seconds; 0: not yet */
-} Runner;
-
-static bool tasks_stop_is_asked(Runner *runner) {
+bool tasks_stop_is_asked(TasksRunner *runner) {
   if (runner->stopped_at != 0) return true;
   const bool here = runner->options->stop();
   if (here) {
@@ -63,14 +34,14 @@ static bool tasks_stop_is_asked(Runner *runner) {
   return runner->stopped_at != 0;
 }
 
-static void tasks_show_progress(Runner *runner) {
+void tasks_show_progress(TasksRunner *runner) {
   if (!progress_is_due(&runner->progress)) return;
-  const long done = (long)queue_look(runner->queue).done;
-  progress_update(&runner->progress, done, runner->count, queue_share(runner->queue));
+  const long done = (long)queue_look(runner->queue).done, all = runner->count + runner->spread_count;
+  const double share = runner->count > 0 ? queue_share(runner->queue) : (double)done / (double)all;
+  progress_update(&runner->progress, done, all, share);
 }
 
-/* Makes durable what is in the journal, and only then counts it as done. */
-static Status tasks_sync_journal(Runner *runner) {
+Status tasks_sync_journal(TasksRunner *runner) {
   TRY(journal_sync(runner->journal));
   for (int i = 0; i < runner->waiting_count; i++) {
     const Waiting *done = &runner->waiting[i];
@@ -82,7 +53,7 @@ static Status tasks_sync_journal(Runner *runner) {
 }
 
 /* Returns whether the waiting tasks would wait too long if `ahead` more seconds were spent first. */
-static bool tasks_sync_is_due(const Runner *runner, double ahead) {
+static bool tasks_sync_is_due(const TasksRunner *runner, double ahead) {
   return runner->waiting_count > 0 && clock_wall() + ahead - runner->waiting_since >= GROUP_SECONDS;
 }
 
@@ -90,7 +61,7 @@ static bool tasks_sync_is_due(const Runner *runner, double ahead) {
  * the time limit, or the grace period after a stop, is over. */
 static bool tasks_tick(void *context, double fraction) {
   (void)fraction;
-  Runner *runner = context;
+  TasksRunner *runner = context;
   if (clock_wall() - runner->polled_at < 0.05) return true;
   if (tasks_sync_is_due(runner, 0) && tasks_sync_journal(runner) != STATUS_OK) return false;
   parallel_counter_progress();
@@ -133,7 +104,7 @@ typedef enum { ENDED, STOPPED, LATE } Outcome;
 
 /* Waits until the child closes its end of the pipe by ending, in whatever way, or until tasks_tick, called
  * about every 20 ms, or the timeout stops it. */
-static Outcome isolated_task_wait(int pipe_end, const Report *report, Runner *runner) {
+static Outcome isolated_task_wait(int pipe_end, const Report *report, TasksRunner *runner) {
   const double timeout = runner->options->task_timeout;
   double elapsed = 0, last = clock_wall();
   for (;;) {
@@ -150,7 +121,7 @@ static Outcome isolated_task_wait(int pipe_end, const Report *report, Runner *ru
 
 /* Runs the task in a child and waits for its end; the child never returns from here. The report is in memory
  * that both share. */
-static Status isolated_task_fork(Runner *runner, const Task *task, Report *report, TaskResult *result) {
+static Status isolated_task_fork(TasksRunner *runner, const Task *task, Report *report, TaskResult *result) {
   char message[256] = "";
   int ends[2], how = 0;
   if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot create a pipe: %s", strerror(errno));
@@ -198,7 +169,7 @@ static Status isolated_task_fork(Runner *runner, const Task *task, Report *repor
  * it is not done after the timeout (time during which the rank itself was suspended does not count), it is
  * killed. A task whose process was killed or died is RUN_FAILED with a message. STATUS_STOPPED when
  * tasks_tick returned false. */
-static Status isolated_task_run(Runner *runner, const Task *task, TaskResult *result) {
+static Status isolated_task_run(TasksRunner *runner, const Task *task, TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
   size_t size = sizeof(Report) + (size_t)journal_list_payload(RUN_FAILED, 0, result, parts);
   Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -211,15 +182,16 @@ static Status isolated_task_run(Runner *runner, const Task *task, TaskResult *re
 
 /* ---- all tasks of this rank */
 
-/* Prints in one piece, since several ranks may print at once. */
-void tasks_report_failure(const Study *study, const char *directory, const Task *task,
-                          const TaskResult *result) {
+/* Reports a failed task on stderr, with the command that tries it again. Prints in one piece, since several
+ * ranks may print at once. */
+static void tasks_report_failure(const TasksRunner *runner, const Task *task, const TaskResult *result) {
+  const Study *study = runner->study;
   const StudyFile *file = study->file;
   char path[4200], *line;
   size_t size;
   FILE *out = open_memstream(&line, &size);
   if (!out) return;
-  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  snprintf(path, sizeof path, "%s/study.yaml", runner->directory);
   fprintf(
       out,
       "task %d failed (setting %s, policy %s, runs %u to %u, seed %llu): %s; to try it again: thompson run ",
@@ -227,15 +199,26 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
       task->first_run + (unsigned)task->runs - 1, (unsigned long long)study->seed, result->message);
   io_shell_print(out, path);
   fputs(" -o ", out);
-  io_shell_print(out, directory);
+  io_shell_print(out, runner->directory);
   fputs(" --resume\n", out);
   if (fclose(out) == 0) fputs(line, stderr);
   free(line);
 }
 
-/* Runs a task and appends its result to the journal. Other ranks learn of a failure before this rank begins
- * another task. */
-static Status tasks_run_one(Runner *runner, int index) {
+Status tasks_keep_result(TasksRunner *runner, const Task *task, const TaskResult *result, double seconds) {
+  const bool failed = result->status == RUN_FAILED;
+  if (runner->waiting_count == MOST_WAITING) TRY(tasks_sync_journal(runner));
+  TRY(journal_append(runner->journal, task, result));
+  if (runner->waiting_count == 0) runner->waiting_since = clock_wall() - seconds;
+  runner->waiting[runner->waiting_count++] = (Waiting){task->index, failed, seconds};
+  if (!failed) return STATUS_OK;
+  TRY(tasks_sync_journal(runner));
+  tasks_report_failure(runner, task, result);
+  return STATUS_OK;
+}
+
+/* Runs a task and keeps its result. */
+static Status tasks_run_one(TasksRunner *runner, int index) {
   const Study *study = runner->study;
   const Task task = study_task(study, index);
   const double start = clock_wall();
@@ -245,23 +228,14 @@ static Status tasks_run_one(Runner *runner, int index) {
   TRY(runner->options->task_timeout > 0
           ? isolated_task_run(runner, &task, &result)
           : study_run_task(study, &task, runner->directory, (Tick){tasks_tick, runner}, &result));
-  const double seconds = clock_wall() - start;
-  const bool failed = result.status == RUN_FAILED;
-  if (runner->waiting_count == MOST_WAITING) TRY(tasks_sync_journal(runner));
-  TRY(journal_append(runner->journal, &task, &result));
-  if (runner->waiting_count == 0) runner->waiting_since = clock_wall() - seconds;
-  runner->waiting[runner->waiting_count++] = (Waiting){index, failed, seconds};
-  if (!failed) return STATUS_OK;
-  TRY(tasks_sync_journal(runner));
-  tasks_report_failure(study, runner->directory, &task, &result);
-  return STATUS_OK;
+  return tasks_keep_result(runner, &task, &result, clock_wall() - start);
 }
 
-static bool tasks_too_many_failed(const Runner *runner) {
+bool tasks_too_many_failed(const TasksRunner *runner) {
   return runner->outcome->failed + queue_seen(runner->queue).failed > runner->options->max_failures;
 }
 
-static Status tasks_take_from_queue(Runner *runner) {
+static Status tasks_take_from_queue(TasksRunner *runner) {
   while (!tasks_stop_is_asked(runner)) {
     const int index = queue_take(runner->queue);
     if (tasks_too_many_failed(runner)) queue_stop(runner->queue);
@@ -282,40 +256,49 @@ static Status tasks_take_from_queue(Runner *runner) {
   return STATUS_OK;
 }
 
-/* Lists the tasks of this shard that are in the wave of their setting, from the blocks seen to those wanted,
- * and are not done. Large settings have already run. */
-static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
+bool tasks_has_to_run(const TasksRunner *runner, int index) {
+  const TasksOptions *options = runner->options;
+  return runner->state[index] == RUN_NOT_RUN &&
+         study_shard(runner->study, index, options->shards) == options->shard &&
+         !study_repeats_task(runner->study, index, options->shard, options->shards);
+}
+
+/* Lists the tasks that are in the wave of their setting, from the blocks seen to those wanted, and are to be
+ * run, except those of settings that are spread over ranks. */
+static void tasks_list_wave(TasksRunner *runner, const Adaptive *adaptive) {
   const Study *study = runner->study;
   runner->count = 0;
-  for (int i = runner->options->shard; i < study->task_count; i += runner->options->shards) {
+  for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
     const AdaptiveSetting *at = &adaptive->settings[task.setting];
     const int block = i % study->runs.blocks;
-    if (runner->state[i] == RUN_NOT_RUN && !study_task_is_distributed(study, &task) && block >= at->seen &&
-        block < at->wanted && !study_repeats_task(study, i, runner->options->shard, runner->options->shards))
+    if (block >= at->seen && block < at->wanted && !study_task_is_distributed(study, &task) &&
+        tasks_has_to_run(runner, i))
       runner->list[runner->count++] = i;
   }
 }
 
 /* Runs wave after wave until every setting has its runs, or the work was stopped; keeps what is done however
  * a wave ends. Collective. */
-static Status tasks_run_waves(Runner *runner, Adaptive *adaptive) {
+static Status tasks_run_waves(TasksRunner *runner, Adaptive *adaptive) {
   TasksOutcome *outcome = runner->outcome;
   for (bool open = true; open;) {
     tasks_list_wave(runner, adaptive);
     TRY(queue_create(runner->study, worklist_groups(parallel_size()), runner->count, runner->list,
                      runner->size, &runner->queue));
     runner->progress = progress_begin(runner->options->progress, "running tasks");
-    Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
+    Status status = tasks_spread_run(runner);
+    if (status == STATUS_OK) status = tasks_take_from_queue(runner);
+    const Status kept = tasks_sync_journal(runner);
     queue_look(runner->queue);
     status = parallel_agree(status == STATUS_OK ? kept : status);
     const QueueState state = queue_look(runner->queue);
-    const int64_t ended = state.done + state.failed;
+    const int64_t ended = state.done + state.failed, all = runner->count + runner->spread_count;
     outcome->failed += state.failed;
     outcome->here += ended;
-    outcome->left += runner->count - ended;
+    outcome->left += all - ended;
     if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no further wave */
-    if (runner->count > 0) progress_end(&runner->progress, (long)ended, runner->count);
+    if (all > 0) progress_end(&runner->progress, (long)ended, (long)all);
     parallel_barrier();
     queue_destroy(runner->queue);
     runner->queue = NULL;
@@ -329,7 +312,7 @@ static Status tasks_run_waves(Runner *runner, Adaptive *adaptive) {
   return STATUS_OK;
 }
 
-static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
+static Status tasks_begin(Arena *memory, TasksRunner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
   ALLOCATE(memory, runner->state, study->task_count);
   ALLOCATE(memory, runner->list, study->task_count);
@@ -340,20 +323,21 @@ static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
     /* Failed tasks are tried again. */
     runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
   }
+  TRY(tasks_spread_list(memory, runner));
   TRY(journal_create(memory, runner->directory, study, &runner->journal));
   return adaptive_create(memory, runner->finished, adaptive);
 }
 
 Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
-  Runner *runner;
+  TasksRunner *runner;
   Adaptive adaptive;
   ALLOCATE_ON_RANKS(&scratch, runner, 1);
-  *runner = (Runner){.study = finished->study,
-                     .directory = finished->directory,
-                     .options = options,
-                     .finished = finished,
-                     .outcome = outcome};
+  *runner = (TasksRunner){.study = finished->study,
+                          .directory = finished->directory,
+                          .options = options,
+                          .finished = finished,
+                          .outcome = outcome};
   Status status = parallel_agree(tasks_begin(&scratch, runner, &adaptive));
   if (status == STATUS_OK) status = tasks_run_waves(runner, &adaptive);
   queue_destroy(runner->queue);

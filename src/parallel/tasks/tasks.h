@@ -10,7 +10,7 @@
 typedef struct {
   ProgressMode progress;
   int64_t max_failures; /* stop when more tasks than this have failed */
-  int shard, shards; /* run the tasks with index % shards == shard */
+  int shard, shards; /* which part of the study (study_shard) is run, and of how many */
   double task_timeout; /* seconds; > 0: every task runs in its own process, which is killed after this time */
   bool (*stop)(void); /* whether a stop is requested */
   double (*time_left)(void); /* seconds left for the work; INFINITY without a limit */
@@ -23,18 +23,9 @@ typedef struct {
   int64_t here; /* tasks that this job brought to an end */
 } TasksOutcome;
 
-/* Reports a failed task on stderr, with the command that tries it again. */
-void tasks_report_failure(const Study *study, const char *directory, const Task *task,
-                          const TaskResult *result);
-
-/* Runs the unfinished tasks except those of large settings (tasks_spread_run). A stop on one rank ends the
- * work of all: no more tasks begin, and those that run have a few seconds left. A task that needs more than
- * the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was stopped;
- * earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
- * Collective. */
+/* Runs the unfinished tasks. Settings whose matrices are spread over ranks are run by groups of ranks
+ * (tasks_spread.c), while the other ranks, and in the end all, take single tasks from the queue. A stop on
+ * one rank ends the work of all: no more tasks begin, and those that run have a few seconds left. A task that
+ * needs more than the time left is not begun. Fills in `outcome`, which says whether tasks failed or the work
+ * was stopped. Any status but STATUS_OK means that results could not be kept. Collective. */
 Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
-
-/* Runs the unfinished tasks of settings that are spread over ranks, which belong to shard 0, before the
- * shared queue of the other tasks opens: all ranks work together on one after another. Without such settings
- * it does nothing. Collective. */
-Status tasks_spread_run(const Finished *finished, const TasksOptions *options, TasksOutcome *outcome);
