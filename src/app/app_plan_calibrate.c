@@ -107,7 +107,7 @@ static Status plan_limit(Arena *memory, const Config *setting, const char *key, 
 /* Creates the study that has only setting s of the source, with a single replicate of priors whose fits are
  * not larger than `size`. */
 static Status plan_small_study(Arena *memory, const PlanSource *source, int s, FitSize size, Study *out) {
-  enum { MORE = 4 };
+  enum { MORE = 5 };
   const StudyFile *whole = source->study->file;
   const Config *setting = whole->settings[s];
   AppTexts sets = *source->sets;
@@ -117,6 +117,7 @@ static Status plan_small_study(Arena *memory, const PlanSource *source, int s, F
                       source->path, most);
   for (int a = 0; a < whole->axis_count; a++)
     TRY(arena_print(memory, &sets.texts[sets.count++], "%s=%s", whole->axes[a].key, whole->axes[a].texts[s]));
+  sets.texts[sets.count++] = "design=none";
   sets.texts[sets.count++] = "prior.replicates=1";
   TRY(plan_limit(memory, setting, "prior.train_samples", size.samples, &sets));
   TRY(plan_limit(memory, setting, "prior.past_tasks", size.tasks, &sets));

@@ -135,15 +135,26 @@ static json_t *app_policies_schema(void) {
   return json_pack("{s:s, s:o}", "type", "array", "items", one);
 }
 
+/* Describes the values of a swept key: a list or, of numbers, the range of a design. */
+static json_t *app_axis_schema(const ConfigKey *key) {
+  json_t *list =
+      json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1);
+  if (key->type != KEY_INT && key->type != KEY_REAL && key->type != KEY_REAL_OR_INTS) return list;
+  json_t *range = closed_mapping_json();
+  const ConfigKey number = {.type = key->type, .minimum = key->minimum, .maximum = key->maximum};
+  app_keys_json_put(range, "from", app_scalar_schema(&number));
+  app_keys_json_put(range, "to", app_scalar_schema(&number));
+  app_keys_json_put(range, "scale", json_pack("{s:[s, s]}", "enum", "linear", "log"));
+  json_object_set_new(range, "required", json_pack("[s, s]", "from", "to"));
+  return app_json_any_of(list, range);
+}
+
 /* Makes the schema of study files, including the names of policies and their options. */
 static json_t *app_keys_schema(void) {
   json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
   for (const ConfigKey *key = study_schema.keys; key->name; key++) {
     app_schema_put_key(root, key, value_schema(key));
-    if (!key->fixed && !config_key_is_list(key))
-      app_schema_put_key(
-          sweep, key,
-          json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1));
+    if (!key->fixed && !config_key_is_list(key)) app_schema_put_key(sweep, key, app_axis_schema(key));
   }
   app_keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
   app_keys_json_put(root, "policies", app_policies_schema());

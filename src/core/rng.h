@@ -72,7 +72,8 @@
   ENTRY(REJECTION, "which events of a log that is not uniform a replay takes")                               \
   ENTRY(PAST_POINTS, "points that the posterior of a past task is weighed at")                               \
   ENTRY(JUDGE, "posterior draws that the draws of a sampler are judged by")                                  \
-  ENTRY(UNSEEN, "coordinates of theta that nothing observed depends on")
+  ENTRY(UNSEEN, "coordinates of theta that nothing observed depends on")                                     \
+  ENTRY(DESIGN, "points of a design")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

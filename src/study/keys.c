@@ -35,6 +35,7 @@ const ConfigKey study_keys[] = {
      .word = study_target_name, .fixed = true},
     {INT("block", 1, 4096, "64", "runs that advance together: the unit of work and of rounding"),
      .fixed = true},
+    DESIGN_ROWS,
 
     {WORD("problem.family", "synthetic", "the world; the convergence study has a Gaussian target instead"),
      .word = problem_name},

@@ -11,11 +11,20 @@ enum { NUMBERS = 1 };
 /* Returns whether the numbers of a task may depend on a key of its setting as it is written: not if something
  * else that is hashed says the same. What a policy believes is hashed by study_belief_print. */
 static bool study_name_has_key(const Study *study, const char *key) {
-  static const char *const others[] = {"name",  "title",       "figure",           "runs",
-                                       "block", "rounds_kept", "prior.replicates", "ranks_per_setting"};
+  static const char *const others[] = {"name",
+                                       "title",
+                                       "figure",
+                                       "runs",
+                                       "block",
+                                       "design",
+                                       "rounds_kept",
+                                       "prior.replicates",
+                                       "ranks_per_setting"};
+  static const char *const sections[] = {"runs.", "design."};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(key, others[i]) == 0) return false;
-  if (strncmp(key, "runs.", strlen("runs.")) == 0) return false;
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    if (strncmp(key, sections[i], strlen(sections[i])) == 0) return false;
   if (!study->ops->believes || strncmp(key, "prior.", strlen("prior.")) != 0) return true;
   return strcmp(key, "prior.test_fraction") == 0; /* which theta* there are */
 }

@@ -27,6 +27,7 @@ static const char full_resolved[] =
     "name: \"figure 2\"\n"
     "seed: 2024\n"
     "runs: 512\n"
+    "design: none\n"
     "problem:\n"
     "  arms: 10\n"
     "  resample: false\n"
@@ -43,7 +44,7 @@ static const char full_resolved[] =
     "sweep:\n"
     "  problem.theta: [rays, H]\n"
     "  problem.noise: [0.1, 100, 3]\n";
-static const char full_sha256[] = "79db098518fc42033d4f32eb2345c7dbe533b94da76adf3188b82a9500cc7ff1";
+static const char full_sha256[] = "a5a49268d5f3c2145dee70ac2677c0f3225ce3011609d98bf7cf5de2388acb96";
 
 static void values_are_read(void) {
   StudyFile *study;
@@ -137,6 +138,55 @@ static void zip_advances_together(void) {
   CU_ASSERT_STRING_EQUAL(study->axes[1].texts[2], "5");
   CU_ASSERT_TRUE(config_is(study->settings[1], "prior.samples", "all"));
   CU_ASSERT_EQUAL(config_int(study->settings[2], "prior.samples"), 5);
+  config_study_free(study);
+}
+
+/* Ranges are met everywhere within them, integers are rounded and lists are shared out evenly; the resolved
+ * text says the same again. */
+static void designs_fill_ranges(void) {
+  enum { N = 64 };
+  StudyFile *study, *again;
+  int low = 0, rays = 0;
+  CHECK_OK(toy_parse(
+      "name: x\ndesign: {kind: sobol, points: 64}\nsweep: {problem.noise: {from: .1, to: 10, scale: "
+      "log}, problem.arms: {from: 2, to: 5}, problem.theta: [H, rays], prior.shift: {from: -2, to: "
+      "-1}}\n",
+      NULL, NULL, NULL, &study));
+  CU_ASSERT_EQUAL_FATAL(study->setting_count, N);
+  CU_ASSERT_EQUAL_FATAL(study->axis_count, 4);
+  for (int s = 0; s < N; s++) {
+    const double noise = config_real(study->settings[s], "problem.noise");
+    const double shift = config_real(study->settings[s], "prior.shift");
+    const int64_t arms = config_int(study->settings[s], "problem.arms");
+    CU_ASSERT(noise >= .1 && noise <= 10 && shift >= -2 && shift <= -1 && arms >= 2 && arms <= 5);
+    CU_ASSERT_EQUAL(study->axes[0].numbers[s], noise);
+    CU_ASSERT_EQUAL(study->axes[1].numbers[s], (double)arms);
+    low += noise < 1;
+    rays += config_is(study->settings[s], "problem.theta", "rays");
+  }
+  CU_ASSERT_EQUAL(low, N / 2); /* the logarithms are even */
+  CU_ASSERT_EQUAL(rays, N / 2);
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[63], "point=63");
+  CU_ASSERT_PTR_NOT_NULL(strstr(study->resolved, "  problem.arms: {from: 2, to: 5, scale: linear}\n"));
+  CHECK_OK(toy_parse(study->resolved, NULL, NULL, NULL, &again));
+  CU_ASSERT_STRING_EQUAL(study->resolved, again->resolved);
+  for (int s = 0; s < N; s++) CU_ASSERT_EQUAL(study->axes[0].numbers[s], again->axes[0].numbers[s]);
+  config_study_free(study);
+  config_study_free(again);
+}
+
+/* A range may be given by --set, points may occur twice, and `none` takes a design away. */
+static void designs_can_be_set(void) {
+  StudyFile *study;
+  static const char text[] = "name: x\ndesign: {kind: saltelli, points: 4}\nsweep: {problem.theta: [rays]}\n";
+  CHECK_OK(toy_parse(text, "problem.noise={from: 1, to: 2}", "design.points=8", NULL, &study));
+  CU_ASSERT_EQUAL(study->setting_count, 8 * 4);
+  config_study_free(study);
+  CHECK_OK(toy_parse(text, "design=none", NULL, NULL, &study));
+  CU_ASSERT_STRING_EQUAL(study->setting_labels[0], "problem.theta=rays");
+  config_study_free(study);
+  CHECK_OK(toy_parse(text, "design.kind=latin", "design.points=7", "seed=3", &study));
+  CU_ASSERT_EQUAL(study->setting_count, 7);
   config_study_free(study);
 }
 
@@ -401,6 +451,8 @@ int main(void) {
                          {"empty sections and null text", empty_sections_and_null_text},
                          {"sweep is a product", sweep_is_a_product},
                          {"zip advances together", zip_advances_together},
+                         {"designs fill ranges", designs_fill_ranges},
+                         {"designs can be set", designs_can_be_set},
                          {"policies have options and labels", policies_have_options_and_labels},
                          {"--set overrides the file", sets_override_the_file},
                          {"resolved text is the whole study", resolved_text_is_the_whole_study},

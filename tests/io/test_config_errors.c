@@ -85,9 +85,10 @@ static void words_and_lists_are_strict(void) {
 static void keys_are_strict(void) {
   CHECK_REFUSED("seed: 1\n", "t.yaml: key 'name': must be given (Name of the study.); allowed: text");
   CHECK_REFUSED("name:\n", "this key is required");
-  CHECK_REFUSED("name: x\nproblm: {arms: 3}\n", "t.yaml:2:1: key 'problm': unknown key; allowed here: name | "
-                                                "seed | runs | problem | prior | metrics | policies | "
-                                                "sweep; did you mean 'problem'?");
+  CHECK_REFUSED("name: x\nproblm: {arms: 3}\n",
+                "t.yaml:2:1: key 'problm': unknown key; allowed here: name | "
+                "seed | runs | design | problem | prior | metrics | policies | "
+                "sweep; did you mean 'problem'?");
   CHECK_REFUSED("name: x\npolices: [ts]\n", "did you mean 'policies'?");
   CHECK_REFUSED("name: x\nname: y\n", "t.yaml:2:1: key 'name': given twice in one mapping");
   CHECK_REFUSED("name: x\nproblem:\n  arms: 3\nproblem.arms: 4\n",
@@ -112,6 +113,51 @@ static void sweeps_are_strict(void) {
   CHECK_REFUSED("name: x\nsweep: [a]\n", "key 'sweep': expects a mapping");
   CHECK_REFUSED("name: x\nsweep: {zip: true, problem.arms: [2, 3], prior.shift: [1, 2, 3]}\n",
                 "'problem.arms' has 2 values and 'prior.shift' has 3");
+}
+
+#define DESIGN(kind, points, axes)                                                                           \
+  "name: x\ndesign: {kind: " kind ", points: " points "}\nsweep: {" axes "}\n"
+
+static void designs_are_strict(void) {
+  CHECK_REFUSED(
+      DESIGN("sobol", "8", "problem.noise: {from: 2, to: 1}"),
+      "t.yaml:3:31: key 'sweep.problem.noise.from': value '2' is not below 'sweep.problem.noise.to', "
+      "which is '1'");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.arms: {from: 3, to: 3}"), "value '3' is not below");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {from: 0, to: 1, scale: log}"),
+                "t.yaml:3:31: key 'sweep.problem.noise.from': value '0' has no logarithm");
+  CHECK_REFUSED(DESIGN("sobol", "8", "prior.shift: {from: -1, to: 1, scale: log}"), "'-1' has no logarithm");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {from: 1}"),
+                "key 'sweep.problem.noise.to': must be given");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {from: 1, to: 2, step: 1}"),
+                "key 'sweep.problem.noise.step': unknown key; allowed here: from | to | scale");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {from: 1, to: 2, scale: logarithmic}"),
+                "value 'logarithmic' is unknown; allowed: linear | log");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.arms: {from: 1, to: 9}"), "value '1' is out of range");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.arms: {from: 2.5, to: 9}"),
+                "is a real number; write an integer");
+  CHECK_REFUSED(DESIGN("sobol", "8", "prior.samples: {from: 2, to: all}"), "value 'all' is not an integer");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.theta: {from: H, to: rays}"), "a range needs numbers");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {from: nan, to: 2}"), "is not finite");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {from: [1], to: 2}"), "a list where one value belongs");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: {}"), "must be given");
+  CHECK_REFUSED(DESIGN("sobol", "8", "problem.noise: 1"), "or in a design a range");
+  CHECK_REFUSED(DESIGN("sobol", "8", "runs: {from: 1, to: 2}"), "'runs' cannot be swept");
+  CHECK_REFUSED(DESIGN("sobol", "8", ""), "t.yaml:2:10: key 'design': no key is swept");
+  CHECK_REFUSED(DESIGN("sobol", "8", "zip: true, problem.noise: {from: 1, to: 2}, problem.arms: [2, 3]"),
+                "t.yaml:3:9: key 'sweep.zip': a design chooses the values of each key itself");
+  CHECK_REFUSED(DESIGN("sobol", "12", "problem.noise: {from: 1, to: 2}"),
+                "t.yaml:2:31: key 'design.points': value '12' is not a power of two");
+  CHECK_REFUSED(DESIGN("sobol", "1", "problem.noise: {from: 1, to: 2}"), "value '1' is out of range");
+  CHECK_REFUSED(DESIGN("saltelli", "65536", "problem.noise: {from: 1, to: 2}"),
+                "value '65536' makes 196608 settings of 1 keys; at most 100000 are allowed");
+  CHECK_REFUSED(DESIGN("grid", "8", "problem.noise: {from: 1, to: 2}"),
+                "key 'design.kind': value 'grid' is unknown; allowed: saltelli | sobol | latin");
+  CHECK_REFUSED("name: x\ndesign: {kind: sobol}\nsweep: {problem.arms: [2]}\n", "needs 'design.points'");
+  CHECK_REFUSED("name: x\ndesign: {points: 8}\nsweep: {problem.arms: [2]}\n", "needs 'design.kind'");
+  CHECK_REFUSED("name: x\ndesign: sobol\n", "key 'design': value 'sobol' is unknown; allowed: none");
+  CHECK_REFUSED("name: x\nsweep: {problem.noise: {from: 1, to: 2}}\n",
+                "t.yaml:2:24: key 'sweep.problem.noise': a range needs a design");
 }
 
 static void policies_are_strict(void) {
@@ -226,6 +272,7 @@ int main(void) {
                          {"words and lists are strict", words_and_lists_are_strict},
                          {"keys are strict", keys_are_strict},
                          {"sweeps are strict", sweeps_are_strict},
+                         {"designs are strict", designs_are_strict},
                          {"policies are strict", policies_are_strict},
                          {"YAML is strict", yaml_is_strict},
                          {"directions are refused", directions_are_refused},

@@ -1,5 +1,7 @@
 #include "config_toy.h"
 
+#include "io/config/config_rows.h"
+
 #include <float.h>
 #include <string.h>
 
@@ -28,6 +30,7 @@ const ConfigKey toy_keys[] = {
      .fallback = "8",
      .help = "Runs.",
      .fixed = true},
+    DESIGN_ROWS,
     {.name = "problem.theta",
      .type = KEY_WORD,
      .fallback = "cross",

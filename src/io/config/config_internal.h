@@ -123,15 +123,33 @@ struct Config {
   const ConfigValue **axis_values; /* [axis_count] */
 };
 
-/* The lists of a sweep. */
+/* What a study says about its settings. */
+typedef struct {
+  ConfigPlace place; /* of the study as a whole */
+  const ConfigGiven *given, *axes; /* at the top level, and under `sweep` */
+  const ConfigNode *zip; /* NULL if not given */
+  const ConfigValue *values; /* [keys] */
+} ConfigSweepSource;
+
+/* The range of a key in a design. */
+typedef struct {
+  bool given, logarithmic;
+  ConfigValue from, to;
+} ConfigRange;
+
+/* The lists and ranges of a sweep. */
 typedef struct {
   int axis_count;
-  bool zip;
+  bool zip, design;
   int *keys; /* [axis_count] */
   int *counts; /* [axis_count] */
   ConfigValue **values; /* [axis_count][counts] */
+  ConfigRange *ranges; /* [axis_count] */
 } ConfigSweep;
 
+/* Reads the sweep, and fills the settings, labels and axes of `study` (config_sweep.c). */
+Status config_sweep_expand(Arena *memory, const ConfigSweepSource *source, ConfigSweep *sweep,
+                           StudyFile *study);
 /* Fills `resolved`, `changed` and `sha256` of `study` (config_resolve.c). */
 Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study);

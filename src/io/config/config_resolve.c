@@ -64,6 +64,22 @@ static Status config_write_policies(Arena *memory, FILE *out, bool brief, const 
   return STATUS_OK;
 }
 
+static void config_write_range(FILE *out, const ConfigKey *key, const ConfigRange *range) {
+  fputs("{from: ", out);
+  config_value_write(out, key, &range->from);
+  fputs(", to: ", out);
+  config_value_write(out, key, &range->to);
+  fprintf(out, ", scale: %s}\n", range->logarithmic ? "log" : "linear");
+}
+
+static void config_write_list(FILE *out, const ConfigKey *key, int count, const ConfigValue *values) {
+  for (int i = 0; i < count; i++) {
+    fputs(i ? ", " : "[", out);
+    config_value_write(out, key, &values[i]);
+  }
+  fputs("]\n", out);
+}
+
 static Status config_write_study(Arena *memory, bool brief, const ConfigKey *keys, const ConfigValue *values,
                                  const ConfigSweep *sweep, const StudyFile *study, const char **out) {
   bool *omitted; /* [keys]: absent, swept and so written under sweep, or not to be shown */
@@ -82,11 +98,10 @@ static Status config_write_study(Arena *memory, bool brief, const ConfigKey *key
   for (int a = 0; a < sweep->axis_count; a++) {
     const ConfigKey *key = &keys[sweep->keys[a]];
     fprintf(stream, "  %s: ", key->name);
-    for (int i = 0; i < sweep->counts[a]; i++) {
-      fputs(i ? ", " : "[", stream);
-      config_value_write(stream, key, &sweep->values[a][i]);
-    }
-    fputs("]\n", stream);
+    if (sweep->ranges[a].given)
+      config_write_range(stream, key, &sweep->ranges[a]);
+    else
+      config_write_list(stream, key, sweep->counts[a], sweep->values[a]);
   }
   if (fclose(stream) != 0) status = status_set(STATUS_INTERNAL, "out of memory");
   return status == STATUS_OK ? arena_print(memory, out, "%s", text) : status;

@@ -1,5 +1,5 @@
 /* Reads a study: the text of a file; the file and each --set as layers over the table of keys, from which
- * policies, values and settings follow. */
+ * policies and values follow; config_sweep.c expands the settings. */
 #include "io/config/config_internal.h"
 #include "io/input.h"
 #include "io/store.h"
@@ -76,15 +76,16 @@ static Status config_layer_take_entry(Arena *memory, const ConfigNode *node, Lay
   return STATUS_OK;
 }
 
-/* Merges a --set into `lower`, which it overrides: a list for a scalar key is its sweep, and a single value
- * removes the sweep. */
+/* Merges a --set into `lower`, which it overrides: a list or a range for a scalar key is its sweep, and a
+ * single value removes the sweep. */
 static void config_layer_merge(const Layer *upper, Layer *lower) {
   for (int i = 0; i < upper->values.count; i++) {
     int key = upper->values.order[i];
     const ConfigNode *node = upper->values.node[key];
     const ConfigKey *row = &upper->values.keys[key];
-    const bool sweeps =
-        node->kind == NODE_SEQUENCE && !config_key_is_list(row) && row->type != KEY_REAL_OR_INTS;
+    const bool list =
+        config_key_is_list(row) || (row->type == KEY_REAL_OR_INTS && node->kind != NODE_MAPPING);
+    const bool sweeps = node->kind != NODE_SCALAR && !list;
     config_given_put(sweeps ? &lower->axes : &lower->values, key, node);
     if (!sweeps && lower->axes.node[key]) config_given_remove(&lower->axes, key);
   }
@@ -155,127 +156,14 @@ static Status config_read_policies(Arena *memory, const ConfigSchema *schema, co
   return STATUS_OK;
 }
 
-/* ---- settings: the product of the lists of values, first axis slowest, or all lists in step (zip) */
-
-static Status config_sweep_read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigValue **values,
-                                     int *count) {
-  const ConfigKey *row = &axes->keys[key];
-  const ConfigNode *list = axes->node[key];
-  const char *name = row->name;
-  if (row->fixed || config_key_is_list(row))
-    return config_refuse(list->key_place, "key 'sweep.%s': '%s' cannot be swept", name, name);
-  if (list->kind != NODE_SEQUENCE || list->count == 0)
-    return config_refuse(list->place, "key 'sweep.%s': expects a list of values, such as [a, b]", name);
-  if (list->count > CONFIG_SETTING_LIMIT)
-    return config_refuse(list->place, "key 'sweep.%s': more than %d settings", name, CONFIG_SETTING_LIMIT);
-  ALLOCATE(memory, *values, list->count);
-  *count = 0;
-  for (const ConfigNode *item = list->first; item; item = item->next) {
-    if (item->kind == NODE_SEQUENCE && row->type == KEY_REAL_OR_INTS)
-      return config_refuse(item->place, "key 'sweep.%s': lists cannot be swept; only numbers can", name);
-    TRY(config_value_parse(memory, row, "sweep.", name, item, &(*values)[(*count)++]));
-  }
-  return STATUS_OK;
-}
-
-/* Fills study->axes[a], which is what callers see of an axis: text as it is, a number in its shortest form.
- */
-static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a, StudyFile *study) {
-  bool numeric = key->type == KEY_INT || key->type == KEY_REAL || key->type == KEY_REAL_OR_INTS;
-  double *numbers;
-  const char **texts;
-  ALLOCATE(memory, numbers, study->setting_count);
-  ALLOCATE(memory, texts, study->setting_count);
-  for (int s = 0; s < study->setting_count; s++) {
-    const ConfigValue *value = study->settings[s]->axis_values[a];
-    char text[32] = "null";
-    numeric = numeric && !value->word;
-    numbers[s] = key->type == KEY_INT ? (double)value->integer : value->real;
-    switch (key->type) {
-    case KEY_INT: snprintf(text, sizeof text, "%lld", (long long)value->integer); break;
-    case KEY_REAL:
-    case KEY_REAL_OR_INTS: config_real_text(value->real, text); break;
-    case KEY_BOOL: strcpy(text, value->boolean ? "true" : "false"); break;
-    default: break;
-    }
-    TRY(arena_print(memory, &texts[s], "%s", value->word ? value->word : text));
-  }
-  study->axes[a] = (ConfigAxis){key->name, numeric, numbers, texts};
-  return STATUS_OK;
-}
-
-static int config_compare_labels(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Fills the settings, labels and axes of `study`. */
-static Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
-                                  const ConfigValue *values, ConfigSweep *sweep, StudyFile *study) {
-  Config *configs;
-  const ConfigValue **chosen; /* [settings, axes] */
-  const char **sorted; /* labels */
-  *sweep = (ConfigSweep){.axis_count = axes->count, .keys = axes->order, .zip = zip && axes->count > 1};
-  ALLOCATE(memory, sweep->counts, axes->count);
-  ALLOCATE(memory, sweep->values, axes->count);
-  ALLOCATE(memory, study->axes, axes->count);
-  study->axis_count = axes->count;
-  for (int a = 0; a < axes->count; a++)
-    TRY(config_sweep_read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
-  int64_t count = sweep->zip ? sweep->counts[0] : 1;
-  for (int a = 0; a < axes->count; a++) {
-    if (!sweep->zip) count *= sweep->counts[a];
-    if (count > CONFIG_SETTING_LIMIT)
-      return config_refuse(place,
-                           "key 'sweep': more than %d settings; make the lists shorter, or use zip: true",
-                           CONFIG_SETTING_LIMIT);
-    if (sweep->zip && sweep->counts[a] != sweep->counts[0])
-      return config_refuse(
-          place, "key 'sweep': zip: true needs lists of equal length, but '%s' has %d values and '%s' has %d",
-          axes->keys[sweep->keys[0]].name, sweep->counts[0], axes->keys[sweep->keys[a]].name,
-          sweep->counts[a]);
-  }
-  study->setting_count = (int)count;
-  ALLOCATE(memory, configs, study->setting_count);
-  ALLOCATE(memory, study->settings, study->setting_count);
-  ALLOCATE_ARRAYS(memory, study->setting_count, &study->setting_labels, &sorted);
-  ALLOCATE(memory, chosen, study->setting_count * axes->count);
-  for (int s = 0; s < study->setting_count; s++, chosen += axes->count) {
-    configs[s] = (Config){.keys = axes->keys,
-                          .values = values,
-                          .axis_count = axes->count,
-                          .axis_keys = sweep->keys,
-                          .axis_values = chosen};
-    study->settings[s] = &configs[s];
-    for (int a = axes->count - 1, rest = s; a >= 0; a--) {
-      chosen[a] = &sweep->values[a][sweep->zip ? s : rest % sweep->counts[a]];
-      rest /= sweep->counts[a];
-    }
-  }
-  for (int a = 0; a < axes->count; a++)
-    TRY(config_sweep_fill_axis(memory, &axes->keys[axes->order[a]], a, study));
-  for (int s = 0; s < study->setting_count; s++) {
-    const char *label = axes->count > 0 ? "" : "default";
-    for (int a = 0; a < axes->count; a++)
-      TRY(arena_print(memory, &label, "%s%s%s=%s", label, a > 0 ? ", " : "", study->axes[a].key,
-                      study->axes[a].texts[s]));
-    study->setting_labels[s] = sorted[s] = label;
-  }
-  qsort(sorted, (size_t)study->setting_count, sizeof *sorted, config_compare_labels);
-  for (int s = 1; s < study->setting_count; s++)
-    if (strcmp(sorted[s - 1], sorted[s]) == 0)
-      return config_refuse(place, "key 'sweep': the setting '%s' occurs twice", config_shown(sorted[s]).text);
-  return STATUS_OK;
-}
-
 /* ---- all of it */
 
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
                           const char *const *sets, StudyFile **out) {
   SCOPED(StudyFile *, self, config_study_drop);
-  static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
   Layer all, set;
   ConfigNode *node;
-  ConfigValue *values, zip = {.boolean = false};
+  ConfigValue *values;
   ConfigSweep sweep;
   ConfigPlace place = {.line = 0};
   *out = NULL;
@@ -297,8 +185,9 @@ Status config_study_parse(const char *name, const char *text, const ConfigSchema
   }
   TRY(config_table_values(memory, "", place, &all.values, &all.axes, &values));
   TRY(config_read_policies(memory, schema, all.policies, self));
-  if (all.zip) TRY(config_value_parse(memory, &zip_key, "sweep.", "zip", all.zip, &zip));
-  TRY(config_sweep_expand(memory, place, &all.axes, zip.boolean, values, &sweep, self));
+  const ConfigSweepSource source = {
+      .place = place, .given = &all.values, .axes = &all.axes, .zip = all.zip, .values = values};
+  TRY(config_sweep_expand(memory, &source, &sweep, self));
   TRY(config_resolve(memory, place, schema->keys, values, &sweep, self));
   *out = self;
   self = NULL;
