@@ -146,7 +146,7 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
   const Problem *problem = c->run->problem;
   const int runs = c->task.runs;
   Draws draws = {.history = &simulation.history};
-  TRY(simulation_create(&memory, c->run, false, &simulation));
+  TRY(simulation_create(&memory, c->run, RULE_CHOOSES, &simulation));
   const SamplerSetup setup = policy_sampler_setup(&simulation.policy.setup);
   TRY(sampler_create(&memory, c->run->method.sampler, &setup, &draws.sampler));
   draws.rng = rng_lanes(rng_key(setup.seed, RNG_AGENT), setup.first_run, runs, 1, 0);

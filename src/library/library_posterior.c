@@ -28,7 +28,7 @@ Status library_posterior_begin_sampler(thompson_posterior *self, int draws) {
                               .options = self->options};
   SCRATCH_ARENA(memory);
   Rule rule;
-  TRY(rule_create(&memory, self->method, &setup, 0, self->propensity, &rule));
+  TRY(rule_create(&memory, self->method, &setup, 0, self->propensity ? RULE_WEIGHS : RULE_CHOOSES, &rule));
   library_swap_arenas(&self->sampler_memory, &memory);
   rule.sampler.memory = &self->sampler_memory;
   rule.first_run = 0;

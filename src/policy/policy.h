@@ -4,7 +4,7 @@
 
 #include "core/core_tick.h"
 #include "problem/problem.h"
-#include "sampler/sampler.h"
+#include "rule/rule.h"
 
 typedef struct Policy Policy;
 typedef struct PolicyOps PolicyOps;
@@ -20,7 +20,7 @@ typedef struct {
   int runs; /* B */
   int draws, observations; /* in a study of posteriors: M, and the number at its end; 0 in a bandit */
   Tick tick; /* called while the policy waits for another process */
-  bool weighs; /* policy_weigh will be called */
+  RuleUse use; /* more than RULE_CHOOSES: policy_weigh will be called */
 } PolicySetup;
 
 /* A registered policy: exactly one of `sampler` and `ops` is set. */
@@ -43,6 +43,9 @@ struct PolicyOps {
   Status (*choose)(Policy *self, const World *world, const History *history, double *probability, int *arm,
                    int64_t *fallbacks);
   bool weighs;
+  /* OPTIONAL. Called before the first policy_weigh after the last observation, if created to settle: from
+   * then on its probabilities depend on the arms alone, so that what is costly needs to be done only once. */
+  void (*settle)(Policy *self, const World *world, const History *history, int64_t *fallbacks);
   /* OPTIONAL. Called when the last observation of `history` is new. */
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
   /* Reads the observations of a history one by one, so that each needs its own row. */
@@ -120,6 +123,11 @@ static inline Status policy_choose(Policy *policy, const World *world, const His
 static inline Status policy_weigh(Policy *policy, const World *world, const History *history,
                                   double *probability, int *arm, int64_t *fallbacks) {
   return policy->ops->choose(policy, world, history, probability, arm, fallbacks);
+}
+/* Tells the policy that `history` will not change any more. */
+static inline void policy_settle(Policy *policy, const World *world, const History *history,
+                                 int64_t *fallbacks) {
+  if (policy->ops->settle) policy->ops->settle(policy, world, history, fallbacks);
 }
 /* Returns STATUS_INPUT with one sentence if the policy does not support policy_weigh. */
 Status policy_check_weigh(const PolicyMethod *method, const Config *options);

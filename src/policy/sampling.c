@@ -87,7 +87,7 @@ static Status sampling_policy_create(Policy *self) {
                       (long long)arms, (long long)setup->first_run + setup->runs);
   all.runs = (int)lanes;
   all.first_run *= (uint32_t)arms;
-  TRY(rule_create(memory, method, &all, problem->rounds, setup->weighs, &state->rule));
+  TRY(rule_create(memory, method, &all, problem->rounds, setup->use, &state->rule));
   state->rule.per_arm = per_arm;
   if (likelihood_has_network(setup->likelihood))
     TRY(policy_network_arms_create(memory, &setup->likelihood->network, problem->arms, &state->network));
@@ -122,16 +122,20 @@ static void sampling_copy_contexts(Sampling *state, const World *world) {
   }
 }
 
+static RuleChoice sampling_rule_choice(const Sampling *state, const World *world, const History *history) {
+  return (RuleChoice){.history = history,
+                      .round = world->round,
+                      .choices = (int)world->round - 1,
+                      .arms = world->problem->arms,
+                      .features = state->rule.per_arm ? state->context : world->features};
+}
+
 static Status sampling_policy_choose(Policy *self, const World *world, const History *history,
                                      double *probability, int *arm, int64_t *fallbacks) {
   Sampling *state = self->state;
   Rule *rule = &state->rule;
   const int arms = world->problem->arms;
-  const RuleChoice choice = {.history = history,
-                             .round = world->round,
-                             .choices = (int)world->round - 1,
-                             .arms = arms,
-                             .features = rule->per_arm ? state->context : world->features};
+  const RuleChoice choice = sampling_rule_choice(state, world, history);
   int64_t *own = rule->per_arm ? state->fallbacks : fallbacks;
   if (rule->per_arm) sampling_copy_contexts(state, world);
   if (likelihood_has_network(self->setup.likelihood)) {
@@ -147,6 +151,14 @@ static Status sampling_policy_choose(Policy *self, const World *world, const His
   if (rule->per_arm) sampling_collect_arm_fallbacks(self, fallbacks);
   self->elsewhere = prior_seconds_elsewhere(self->setup.prior);
   return prior_check(self->setup.prior);
+}
+
+static void sampling_policy_settle(Policy *self, const World *world, const History *history,
+                                   int64_t *fallbacks) {
+  Sampling *state = self->state;
+  const RuleChoice choice = sampling_rule_choice(state, world, history);
+  rule_settle(&state->rule, &choice, state->rule.per_arm ? state->fallbacks : fallbacks);
+  if (state->rule.per_arm) sampling_collect_arm_fallbacks(self, fallbacks);
 }
 
 static void sampling_policy_observe(Policy *self, const History *history, int64_t *fallbacks) {
@@ -172,4 +184,5 @@ static void sampling_policy_observe(Policy *self, const History *history, int64_
 const PolicyOps policy_sampling = {.create = sampling_policy_create,
                                    .choose = sampling_policy_choose,
                                    .weighs = true,
+                                   .settle = sampling_policy_settle,
                                    .observe = sampling_policy_observe};

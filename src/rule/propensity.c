@@ -9,9 +9,9 @@
 
 /* Adds to count[K] the number of draws under which each arm is the best in run b of B; n arms that tie count
  * as 1 / n each. */
-static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int draws, int b,
+static void rule_count_best_arms(const RuleParts *parts, const Rule *rule, const RuleChoice *choice, int b,
                                  double *count) {
-  const int arms = choice->arms;
+  const int arms = choice->arms, draws = parts->draws;
   double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART], tied[RULE_PROPENSITY_PART];
   int best[RULE_PROPENSITY_PART];
   bool ties = false;
@@ -21,7 +21,7 @@ static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int
     tied[n] = 1;
   }
   for (int arm = 0; arm < arms; arm++) {
-    rule_parts_index(rule, choice, draws, b, arm, index);
+    rule_parts_index(parts, rule, choice, b, arm, index);
     for (int n = 0; n < draws; n++) {
       tied[n] = index[n] > top[n] ? 1 : tied[n] + (index[n] == top[n]);
       best[n] = index[n] > top[n] ? arm : best[n];
@@ -34,7 +34,7 @@ static void rule_count_best_arms(const Rule *rule, const RuleChoice *choice, int
   }
   if (!ties) return;
   for (int arm = 0; arm < arms; arm++) {
-    rule_parts_index(rule, choice, draws, b, arm, index);
+    rule_parts_index(parts, rule, choice, b, arm, index);
     for (int n = 0; n < draws; n++) count[arm] += tied[n] > 1 && index[n] == top[n] ? 1 / tied[n] : 0;
   }
 }
@@ -49,7 +49,7 @@ static void rule_weigh_by_draws(Rule *rule, const RuleChoice *choice, double *pr
   for (size_t i = 0; i < entries; i++) probability[i] = 0;
   while (rule_parts_draw(&parts, rule, choice, fallbacks))
     for (int b = 0; b < runs; b++)
-      rule_count_best_arms(rule, choice, parts.draws, b, probability + (size_t)b * (size_t)arms);
+      rule_count_best_arms(&parts, rule, choice, b, probability + (size_t)b * (size_t)arms);
   for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
 }
 
@@ -58,8 +58,9 @@ static void rule_weigh_by_draws(Rule *rule, const RuleChoice *choice, double *pr
 static void rule_weigh_two_arms(Rule *rule, const History *history, const double *features,
                                 double *probability, int64_t *fallbacks) {
   const size_t d = (size_t)rule->sampler.d, runs = (size_t)history->runs;
-  sampler_moments(&rule->sampler, history, (RngLanes){.draws = 0}, NULL, rule->mean, rule->covariance,
-                  fallbacks);
+  if (!rule->settled)
+    sampler_moments(&rule->sampler, history, (RngLanes){.draws = 0}, NULL, rule->mean, rule->covariance,
+                    fallbacks);
   for (size_t b = 0; b < runs; b++) {
     double mean = 0, variance = 0;
     for (size_t i = 0; i < d; i++) {
@@ -76,13 +77,31 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
   }
 }
 
+/* Returns whether probabilities have a closed form though the rule draws. */
+static bool rule_has_two_arms(const Rule *rule, const RuleChoice *choice) {
+  return rule->gaussian && choice->arms == 2 && !rule->per_arm;
+}
+
+void rule_settle(Rule *rule, const RuleChoice *choice, int64_t *fallbacks) {
+  const int runs = choice->history->runs;
+  ASSERT(rule->kept || rule->ops->moments);
+  if (rule->ops->moments || rule_has_two_arms(rule, choice)) {
+    sampler_moments(&rule->sampler, choice->history, rule_streams(rule, choice->round, runs, rule->draws),
+                    rule->theta, rule->mean, rule->covariance, fallbacks);
+  } else {
+    RuleParts parts = rule_parts(rule);
+    while (rule_parts_draw(&parts, rule, choice, fallbacks)) continue;
+  }
+  rule->settled = true;
+}
+
 void rule_probabilities(Rule *rule, const RuleChoice *choice, double *probability, int64_t *fallbacks) {
   const int arms = choice->arms;
   const size_t all = (size_t)arms, entries = (size_t)choice->history->runs * (rule->per_arm ? 1 : all);
   ASSERT(rule->propensity_draws > 0);
   if (rule->ops->moments) {
     rule_share(rule, choice, probability, fallbacks);
-  } else if (rule->gaussian && arms == 2 && !rule->per_arm) {
+  } else if (rule_has_two_arms(rule, choice)) {
     rule_weigh_two_arms(rule, choice->history, choice->features, probability, fallbacks);
   } else {
     rule_weigh_by_draws(rule, choice, probability, fallbacks);

@@ -13,7 +13,7 @@ void rule_rewards(Rule *rule, const RuleChoice *choice, Moments *rewards, int64_
     for (int b = 0; b < runs; b++)
       for (int k = 0; k < arms; k++) {
         Moments *of_arm = &rewards[b * arms + k];
-        rule_parts_index(rule, choice, parts.draws, b, k, index);
+        rule_parts_index(&parts, rule, choice, b, k, index);
         likelihood->ops->mean(likelihood, parts.draws, index, reward);
         *of_arm = moments_join(*of_arm, moments_of(parts.draws, reward));
       }

@@ -181,7 +181,7 @@ static int decision_rule_draws(const RuleOps *rule, const Config *options, bool 
 }
 
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
-                   bool propensity, Rule *out) {
+                   RuleUse use, Rule *out) {
   const Config *options = setup->options;
   const RuleOps *ops = rule_of(options);
   const bool closed = sampler_moments_fit(method, setup->prior, setup->likelihood);
@@ -189,7 +189,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   SamplerSetup sampler = *setup;
   const int draws = decision_rule_draws(ops, options, closed);
   if (draws > sampler.draws) sampler.draws = draws;
-  if (propensity && sampler.draws < RULE_PROPENSITY_PART) sampler.draws = RULE_PROPENSITY_PART;
+  if (use != RULE_CHOOSES && sampler.draws < RULE_PROPENSITY_PART) sampler.draws = RULE_PROPENSITY_PART;
   *out = (Rule){.ops = ops,
                 .horizon = horizon,
                 .key = rng_key(setup->seed, RNG_AGENT),
@@ -201,11 +201,13 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   TRY(rule_check(options, setup->likelihood));
   TRY(sampler_create(memory, method, &sampler, &out->sampler));
   ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
-  if (propensity) {
+  if (use != RULE_CHOOSES) {
     out->propensity_draws = (int)config_int(options, "propensity_draws");
     out->gaussian = sampler_is_gaussian(&out->sampler) && !out->sampler.guard && method->exact &&
                     sampler_has_moments(method, true, true) && !unknown_noise_asked(options);
   }
+  if (use == RULE_SETTLES && !ops->moments)
+    ALLOCATE(memory, out->kept, d * runs * (size_t)out->propensity_draws);
   ALLOCATE(memory, out->arm, runs);
   ALLOCATE(memory, out->top, runs);
   if (ops->moments || out->gaussian) {
@@ -253,11 +255,10 @@ static IndexedArms rule_indexed_arms(Rule *rule, const RuleChoice *choice, int64
   const History *history = choice->history;
   const uint32_t round = choice->round;
   const int runs = history->runs;
-  if (ops->moments)
+  if (ops->moments && !rule->settled)
     sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
                     rule->mean, rule->covariance, fallbacks);
-  else
-    rule_draw(rule, history, round, rule->theta, fallbacks);
+  if (!ops->moments) rule_draw(rule, history, round, rule->theta, fallbacks);
   return (IndexedArms){.arms = rule->per_arm ? 1 : choice->arms,
                        .d = rule->sampler.d,
                        .runs = runs,

@@ -10,6 +10,13 @@
 
 typedef struct Rule Rule;
 
+/* What a rule, or a policy, is created for. */
+typedef enum {
+  RULE_CHOOSES,
+  RULE_WEIGHS, /* its probabilities are asked for too */
+  RULE_SETTLES /* they are, and at some time its belief stops changing: rule_settle is called */
+} RuleUse;
+
 typedef struct {
   const char *name, *summary, *reference;
   bool moments; /* needs mean and covariance, in closed form or of `rule_draws` draws; otherwise one draw */
@@ -42,6 +49,8 @@ struct Rule {
   RngKey tie; /* and of those that say which of several equally good arms is taken */
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
+  bool settled; /* the belief does not change any more */
+  double *kept; /* [parts][d, B RULE_PROPENSITY_PART], the draws of a settled belief; NULL: not kept */
   int *arm; /* [B]: scratch */
   double *top; /* [B]: the index of the arms last chosen; with `per_arm`, that of each arm */
   /* [B]: scratch for the mean and standard deviation of phi' theta of one arm; NULL unless the index is a
@@ -74,9 +83,12 @@ Status rule_check(const Config *options, const Likelihood *likelihood);
 Status rule_check_arms(const Config *options, int arms);
 /* Creates a rule and its sampler from the options of `setup`; setup->draws: the number that the caller takes
  * directly from the sampler at a time. `horizon`: the total number of choices unless the option sets it; 0:
- * not known. `propensity`: rule_probabilities will be called. */
+ * not known. `use` says which functions will be called. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
-                   bool propensity, Rule *out);
+                   RuleUse use, Rule *out);
+/* Takes the belief of `choice` for the last one: computes its draws or moments once, and from then on
+ * rule_probabilities uses these, whatever the round. For a rule that was created to settle. */
+void rule_settle(Rule *rule, const RuleChoice *choice, int64_t *fallbacks);
 /* Chooses arm[B], the arm of each run with the largest index, one at random on ties (ties.h). The option
  * `floor` is not applied: see rule_explore. */
 void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks);

@@ -50,7 +50,7 @@ static Status study_bandit_run(const TaskRun *run) {
   const Study *study = run->study;
   const Task *task = run->task;
   Feedback feedback;
-  TRY(simulation_create(&memory, run, study_bandit_weighs(study), &simulation));
+  TRY(simulation_create(&memory, run, study_bandit_weighs(study) ? RULE_WEIGHS : RULE_CHOOSES, &simulation));
   TRY(feedback_create(&memory, run->setting, run->problem, task->first_run, task->runs, &feedback));
   simulation.feedback = &feedback;
   for (int c = 0; c < study->curve_count; c++) {

@@ -178,11 +178,11 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
 }
 
 /* Creates the policy before it has learned anything, in place of the one before it. */
-static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
+static Status study_replay_begin(Arena *memory, RuleUse use, Block *block) {
   Simulation *simulation = block->simulation;
   simulation_destroy(simulation);
   *simulation = (Simulation){0};
-  TRY(simulation_create(memory, block->run, weighs, simulation));
+  TRY(simulation_create(memory, block->run, use, simulation));
   timer_start(&simulation->timer);
   return STATUS_OK;
 }
@@ -245,8 +245,9 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
   const EventLog *log = block->log;
   Simulation *simulation = block->simulation;
   const int runs = block->run->task->runs, arms = log->arms;
-  TRY(study_replay_begin(memory, true, block));
+  TRY(study_replay_begin(memory, RULE_SETTLES, block));
   TRY(study_replay_train(block));
+  simulation_settle(simulation);
   for (int k = block->trained + 1; k <= log->rows; k++) {
     simulation_advance(simulation, k);
     TRY(simulation_choose(simulation));
@@ -295,7 +296,7 @@ static bool study_replay_accepts(const Block *block, int b, int event) {
 static Status study_value_learning_policy(Arena *memory, Block *block) {
   const int runs = block->run->task->runs, rows = block->log->rows;
   Simulation *simulation = block->simulation;
-  TRY(study_replay_begin(memory, false, block));
+  TRY(study_replay_begin(memory, RULE_CHOOSES, block));
   for (int k = 1; k <= rows; k++) {
     simulation_advance(simulation, k);
     TRY(simulation_choose(simulation));

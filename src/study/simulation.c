@@ -17,11 +17,11 @@ static void simulation_draw_theta(Simulation *self, uint32_t segment) {
   world_theta_changed(world);
 }
 
-Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulation *out) {
+Status simulation_create(Arena *memory, const TaskRun *run, RuleUse use, Simulation *out) {
   const Task *task = run->task;
   const Problem *problem = run->problem;
   PolicySetup setup = study_policy_setup(run);
-  setup.weighs = weighs;
+  setup.use = use;
   out->run = run;
   out->discount = policy_discount(run->policy->options);
   TRY(world_create(problem, task->replicate, task->first_run, task->runs, &out->world));
@@ -29,7 +29,7 @@ Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulat
   ALLOCATE(memory, out->arm, task->runs);
   ALLOCATE_ARRAYS(memory, task->runs, &out->reward, &out->regret);
   ALLOCATE(memory, out->phi, problem->d * task->runs);
-  if (weighs) ALLOCATE(memory, out->probability, task->runs * problem->arms);
+  if (use != RULE_CHOOSES) ALLOCATE(memory, out->probability, task->runs * problem->arms);
   if (task->world) simulation_draw_theta(out, 0);
   return STATUS_OK;
 }
@@ -125,6 +125,10 @@ Status simulation_choose(Simulation *self) {
   return self->probability ? policy_weigh(&self->policy, &self->world, &self->history, self->probability,
                                           self->arm, fallbacks)
                            : policy_choose(&self->policy, &self->world, &self->history, self->arm, fallbacks);
+}
+
+void simulation_settle(Simulation *self) {
+  policy_settle(&self->policy, &self->world, &self->history, self->run->result->columns.fallbacks);
 }
 
 void simulation_learn(Simulation *self, const int *arm, const double *phi, const double *y) {

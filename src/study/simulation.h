@@ -65,9 +65,10 @@ struct Probe {
 /* Adds values[B], those of the current round, to the probe's values, which so become sums over rounds. */
 void probe_accumulate(const Probe *probe, const double *values);
 
-/* Creates the simulation of a task before its first round; `weighs`: arms are picked by their probabilities.
- * `run` must outlive it. The caller must call simulation_destroy, also after an error. */
-Status simulation_create(Arena *memory, const TaskRun *run, bool weighs, Simulation *out);
+/* Creates the simulation of a task before its first round; if it is not only to choose, arms are picked by
+ * their probabilities. `run` must outlive it. The caller must call simulation_destroy, also after an error.
+ */
+Status simulation_create(Arena *memory, const TaskRun *run, RuleUse use, Simulation *out);
 void simulation_destroy(Simulation *self);
 
 /* Adds a probe that measures this curve of the study, or -1: none. Its state is `state` unless it creates its
@@ -86,5 +87,7 @@ double simulation_seconds(const Simulation *self);
 void simulation_advance(Simulation *self, int k);
 /* Lets the policy choose arm[B], or pick it by probability[B, K]. */
 Status simulation_choose(Simulation *self);
+/* Tells the policy, created to settle, that it will learn no more. */
+void simulation_settle(Simulation *self);
 /* Lets the policy learn from the rewards y[B] of arm[B] with features phi[d, B]. */
 void simulation_learn(Simulation *self, const int *arm, const double *phi, const double *y);

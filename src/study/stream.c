@@ -88,7 +88,7 @@ static Status study_stream_play_stretch(Streams *self, int first, int count, con
   run.tick = (Tick){study_stream_tick, self};
   run.result = &result;
   TRY(columns_create(&memory, (size_t)count, &result.columns));
-  TRY(simulation_create(&memory, &run, false, &simulation));
+  TRY(simulation_create(&memory, &run, RULE_CHOOSES, &simulation));
   memset(regret, 0, (size_t)count * sizeof *regret);
   TRY(simulation_add_probe(&memory, &regret_probe, -1, regret, &simulation));
   if (online) {

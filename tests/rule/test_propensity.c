@@ -23,7 +23,8 @@ static void make_belief(Arena *memory, int components, int runs, Belief *out) {
   out->history = fixture_history(memory, D, runs, 0, N, &out->likelihood);
 }
 
-static Rule make_rule(Arena *memory, const Belief *belief, int set_count, const char *const *sets) {
+static Rule make_rule_for(Arena *memory, const Belief *belief, RuleUse use, int set_count,
+                          const char *const *sets) {
   Config *options;
   Rule rule;
   CHECK_OK(config_options(memory, "test", policy_keys("mixts"), set_count, sets, &options));
@@ -33,8 +34,12 @@ static Rule make_rule(Arena *memory, const Belief *belief, int set_count, const 
                               .draws = 1,
                               .seed = FIXTURE_SEED,
                               .options = options};
-  CHECK_OK(rule_create(memory, sampler_find("mixts"), &setup, 100, true, &rule));
+  CHECK_OK(rule_create(memory, sampler_find("mixts"), &setup, 100, use, &rule));
   return rule;
+}
+
+static Rule make_rule(Arena *memory, const Belief *belief, int set_count, const char *const *sets) {
+  return make_rule_for(memory, belief, RULE_WEIGHS, set_count, sets);
 }
 
 static void make_arms(uint32_t set, int arms, double *features) {
@@ -279,6 +284,38 @@ static void test_per_arm(void) {
   }
 }
 
+/* Checks that a settled rule has the probabilities of the round in which it settled, to the bit, for whatever
+ * arms and in whatever round, although the history changes; 300 draws are more than one part. */
+static void test_settled(void) {
+  SCRATCH_ARENA(memory);
+  static const char *const sets[][2] = {{"rule=thompson", "propensity_draws=300"},
+                                        {"rule=greedy", "propensity_draws=300"}};
+  static const int LATER = 9;
+  Belief belief;
+  for (int components = 1; components <= 3; components += 2) {
+    make_belief(&memory, components, RUNS, &belief);
+    const History empty = fixture_history(&memory, D, RUNS, 0, 0, &belief.likelihood);
+    for (int r = 0; r < 2; r++)
+      for (int set = 0; set < SETS; set++) {
+        double features[MOST_ARMS * D * RUNS], fresh[RUNS * MOST_ARMS], settled[RUNS * MOST_ARMS];
+        int64_t fallbacks[RUNS] = {0};
+        RuleChoice choice = {.history = &belief.history, .round = 7, .arms = ARMS[set], .features = features};
+        Rule rule = make_rule_for(&memory, &belief, RULE_SETTLES, 2, sets[r]);
+        Rule other = make_rule(&memory, &belief, 2, sets[r]);
+        make_arms((uint32_t)set, ARMS[set], features);
+        rule_settle(&rule, &choice, fallbacks);
+        for (int more = 0; more < LATER; more++) {
+          choice.history = &belief.history, choice.round = 7;
+          rule_probabilities(&other, &choice, fresh, fallbacks);
+          choice.history = &empty, choice.round = (uint32_t)more;
+          rule_probabilities(&rule, &choice, settled, fallbacks);
+          CU_ASSERT_EQUAL(memcmp(fresh, settled, (size_t)(RUNS * ARMS[set]) * sizeof *fresh), 0);
+          make_arms((uint32_t)(SETS + more), ARMS[set], features);
+        }
+      }
+  }
+}
+
 static void test_refused(void) {
   SCRATCH_ARENA(memory);
   static const char *const sets[] = {"floor=0.3"};
@@ -295,6 +332,7 @@ int main(void) {
                          {"a posterior for each arm", test_per_arm},
                          {"arms that are the same", test_ties},
                          {"a posterior without data for each arm", test_per_arm_without_data},
+                         {"a belief that has settled", test_settled},
                          {"what is refused", test_refused},
                          CU_TEST_INFO_NULL};
   return harness_run("propensity", tests);

@@ -18,7 +18,7 @@ static Rule make_rule(Arena *memory, const SamplerOps *method, const Prior *prio
                               .draws = 1,
                               .seed = FIXTURE_SEED,
                               .options = options};
-  CHECK_OK(rule_create(memory, method, &setup, horizon, false, &rule));
+  CHECK_OK(rule_create(memory, method, &setup, horizon, RULE_CHOOSES, &rule));
   return rule;
 }
 
@@ -284,7 +284,7 @@ static void test_refused(void) {
                             &options));
     const SamplerSetup setup = {
         .prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = 1, .options = options};
-    CHECK_FAILS(rule_create(&memory, method, &setup, 0, false, &rule), STATUS_INPUT, cases[i].part);
+    CHECK_FAILS(rule_create(&memory, method, &setup, 0, RULE_CHOOSES, &rule), STATUS_INPUT, cases[i].part);
   }
 }
 
