@@ -91,19 +91,21 @@ def wheel(folder):
 TABLES = {"bernoulli": bernoulli, "linear_showdown": linear_showdown, "wheel": wheel}
 
 
-def main():
+def write(page, tables):
+    """Replaces the tables of a page between the two marks of each, {name of the study: writer}, from the folders of the command line."""
+    script = pathlib.Path(sys.argv[0]).name
     if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    page = PAGE.read_text(encoding="utf-8")
+        sys.exit(sys.modules["__main__"].__doc__)
+    text = page.read_text(encoding="utf-8")
     for folder in sys.argv[1:]:
         name = pathlib.Path(folder).name
-        if name not in TABLES:
-            sys.exit(f"{folder}: the folder must be named {', '.join(TABLES)}")
-        begin, end = (f"<!-- Written by docs/write_bandits.py: {word} {name} -->" for word in ("from", "to"))
-        before, rest = page.split(begin)
-        page = before + begin + "\n\n" + TABLES[name](folder) + "\n\n" + end + rest.split(end)[1]
-    PAGE.write_text(page, encoding="utf-8")
+        if name not in tables:
+            sys.exit(f"{folder}: the folder must be named {', '.join(tables)}")
+        begin, end = (f"<!-- Written by docs/{script}: {word} {name} -->" for word in ("from", "to"))
+        before, rest = text.split(begin)
+        text = before + begin + "\n\n" + tables[name](folder) + "\n\n" + end + rest.split(end)[1]
+    page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(PAGE, TABLES)

@@ -47,6 +47,19 @@ class Page(unittest.TestCase):
                 self.assertIn(f"{row['rounds']} rounds: {row['successes']}", page_part("bernoulli"))
 
 
+class Delays(unittest.TestCase):
+    def test_verdict(self):
+        """What README and docs/results/delays.md say: bayes_ucb is nowhere worse by two standard errors at 2%, nor elsewhere up to a thirtieth."""
+        text = (ROOT / "docs" / "results" / "delays.md").read_text(encoding="utf-8")
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if re.match(r"\| \d+%", line)]
+        self.assertEqual(len(cells), 24)
+        for rate, delay, *_, difference in cells:
+            mean, se = map(float, difference.split(" ± "))
+            if rate == "2%" or delay in ("at once", "1/30"):
+                self.assertLess(mean, 2 * se, (rate, delay))
+        self.assertGreater(float(cells[-1][-1].split()[0]), 0)  # at 50% and a quarter it is worse
+
+
 class Bernoulli(unittest.TestCase):
     def test_published_digits(self):
         for row in rows("bernoulli"):
@@ -68,12 +81,13 @@ class Bernoulli(unittest.TestCase):
 
 
 class Priors(unittest.TestCase):
-    def made(self, *arguments):
+    def made(self, *arguments, script="make_priors.py", names=("weight", "mean", "covariance")):
+        """Variables of the file that a script writes."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "prior.nc"
-            subprocess.run([sys.executable, ROOT / "data" / "make_priors.py", *arguments, "-o", path], check=True)
+            subprocess.run([sys.executable, ROOT / "data" / script, *arguments, "-o", path], check=True)
             with netCDF4.Dataset(path) as file:
-                return tuple(file[name][:].data for name in ("weight", "mean", "covariance"))
+                return tuple(file[name][:].data for name in names)
 
     def test_uniform(self):
         """Each coordinate has the logistic distribution to 5e-5, and the two are independent: weights are products."""
@@ -92,6 +106,14 @@ class Priors(unittest.TestCase):
         np.testing.assert_array_equal(weight, [1])
         np.testing.assert_array_equal(mean, [[-3.9] * 3])
         np.testing.assert_array_equal(covariance, [0.25 * np.eye(3)])
+
+    def test_clicks(self):
+        """The tastes have mean 0, and variances of 0.3^2 and, on the circle, 0.8^2 / 2 more; 20 000 users, five standard errors."""
+        theta, features = self.made("--rate", "0.02", script="make_clicks.py", names=("theta", "features"))
+        variance = 0.3**2 + 0.8**2 / 2 * np.array([0, 1, 1, 0, 0, 0])
+        np.testing.assert_allclose(theta.mean(0) - [np.log(0.02 / 0.98), 0, 0, 0, 0, 0], 0, atol=5 * np.sqrt(variance.max() / 20_000))
+        np.testing.assert_allclose(theta.var(0) / variance, 1, atol=5 * np.sqrt(2 / 20_000))
+        self.assertTrue((features[:, 0] == 1).all() and features.shape == (200, 6))
 
 
 if __name__ == "__main__":
