@@ -50,7 +50,7 @@ static void test_defaults(void) {
     CHECK_NEAR(exact->mean[i], 0, 0);
     for (int j = 0; j < 20; j++) {
       CHECK_NEAR(exact->covariance[20 * i + j], i == j ? 0.05 : 0, 1e-15);
-      CHECK_NEAR(exact->precision[20 * i + j], i == j ? 20 : 0, 1e-12);
+      CHECK_NEAR(mixture_precision(exact, 0)[20 * i + j], i == j ? 20 : 0, 1e-12);
     }
   }
   problem_destroy(&problem);
