@@ -504,15 +504,15 @@ static void test_uneven(void) {
   }
 }
 
-DECLARE_LEVELS(history_log_likelihood);
+DECLARE_LEVELS(history_passes_log_likelihood);
 
 /* Checks that every instruction level gives the log likelihood of clicks, up to rounding. */
 static void test_levels(void) {
   SCRATCH_ARENA(memory);
   enum { T = 20 };
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
-  __typeof__(&history_log_likelihood)
-      const levels[] = {history_log_likelihood_v1, history_log_likelihood_v3, history_log_likelihood_v4};
+  __typeof__(&history_passes_log_likelihood) const levels[] = {
+      history_passes_log_likelihood_v1, history_passes_log_likelihood_v3, history_passes_log_likelihood_v4};
   History history;
   double phi[2 * TILE_LANES], y[TILE_LANES], z[2 * TILE_LANES], expected[TILE_LANES] = {0}, found[TILE_LANES];
   Rng rng = {.key = rng_key(7, RNG_TEST)};

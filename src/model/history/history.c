@@ -31,7 +31,8 @@ Status history_begin(Arena *memory, int d, int runs, HistoryLayout layout, const
 Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, const Likelihood *likelihood,
                               History *out) {
   const int share = plan.share > 0 ? plan.share : 1;
-  const HistoryOps *form = plan.by_observation                   ? &history_form_rows
+  const HistoryOps *form = likelihood_has_functions(likelihood)  ? &history_form_functions
+                           : plan.by_observation                 ? &history_form_rows
                            : likelihood_is_conjugate(likelihood) ? &history_form_evidence
                            : likelihood_has_network(likelihood)  ? &history_form_inputs
                            : plan.arms > 0                       ? &history_form_arms
@@ -115,6 +116,12 @@ const int *history_latest_runs(const History *history) { return history->content
 double history_squares(const History *history, int run) {
   ASSERT(history->ops->squares);
   return history->ops->squares(history, run);
+}
+
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient) {
+  ASSERT(view->history->ops->log_likelihood);
+  view->history->ops->log_likelihood(view, z, log_likelihood, gradient);
 }
 
 size_t history_state(const History *history) {

@@ -206,7 +206,14 @@ bool evidence_decompose(const HistoryView *view, const double *root, double *mat
 bool evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
                               double *b);
 
-/* ---- any other: rows (history_passes.h makes passes over them) */
+/* ---- any other likelihood: its values at points */
+
+/* Computes, at z[d, lanes], log_likelihood[lanes] up to a constant per run, minus half the deviance of the
+ * observations if they are rows, and its gradient[d, lanes] unless that is NULL. */
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient);
+
+/* ---- rows (history_passes.h makes passes over them) */
 
 /* Returns a view, which owns nothing, of the observations from `row` on of each run. Only for a history that
  * keeps one row per observation. */

@@ -5,6 +5,7 @@
  *     rows      history_rows.c      any other: one row per observation
  *     arms      history_rows.c      the same if the arms do not change: one row per arm
  *     inputs    network_rows.c      the mean reward is a network: rows as input for network.h
+ *     functions history_functions.c a likelihood that is known by a function of theta
  *     filtered  history_filtered.c  a prior's Gaussians instead of rows, and the last rows */
 #pragma once
 
@@ -43,10 +44,12 @@ typedef struct HistoryOps {
   void (*load)(History *history, int run, const double *state);
   /* Returns whether finite numbers are such a state. */
   bool (*accepts)(const History *history, const double *state);
+  /* Does the work of history_log_likelihood. */
+  void (*log_likelihood)(const HistoryView *view, const double *z, double *value, double *gradient);
 } HistoryOps;
 
 extern const HistoryOps history_form_evidence, history_form_diagonal, history_form_rows, history_form_arms,
-    history_form_inputs, history_form_filtered;
+    history_form_inputs, history_form_functions, history_form_filtered;
 
 typedef struct {
   const HistoryOps *form;

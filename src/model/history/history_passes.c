@@ -327,8 +327,8 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
   }
 }
 
-void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
-                            double *gradient) {
+void history_passes_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                                   double *gradient) {
   const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
   for (HistoryColumn at = column_at(view, 0); at.count > 0; at = column_at(view, at.first + at.count)) {
     double *own = gradient ? gradient + at.first : NULL;

@@ -10,10 +10,9 @@
  * left unchanged (NULL: none is). */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
-/* Computes, at z[d, lanes], log_likelihood[lanes] up to a constant per run, minus half the deviance of the
- * observations, and its gradient[d, lanes] unless that is NULL. */
-void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
-                            double *gradient);
+/* Does the work of history_log_likelihood. */
+void history_passes_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                                   double *gradient);
 /* The rows of a tile, whose u = phi' theta ~ N(mean, variance): for cells [n] a visitor computes the slope
  * and minus the curvature in u of a Gaussian log factor, at the mean. Cell k is in lane `lane` + k %
  * TILE_LANES of the view, whose lanes end at `lanes`. Each cell has counts (0: no row) and rewards as in a

@@ -1,5 +1,6 @@
 /* Rows of neighbouring runs side by side: one per observation or, if the arms do not change, one per arm. */
 #include "model/history/history_internal.h"
+#include "model/history/history_passes.h"
 
 #include <limits.h>
 #include <math.h>
@@ -165,7 +166,8 @@ const HistoryOps history_form_rows = {.size = sizeof(HistoryRows),
                                       .clear = history_rows_clear,
                                       .copy_run = history_rows_copy_run,
                                       .discount = history_rows_discount,
-                                      .squares = history_rows_squares};
+                                      .squares = history_rows_squares,
+                                      .log_likelihood = history_passes_log_likelihood};
 
 /* ---- arms as rows: one row represents all observations of an arm */
 
@@ -223,4 +225,5 @@ const HistoryOps history_form_arms = {.size = sizeof(Arms),
                                       .reserve = history_arms_reserve,
                                       .append = history_arms_append,
                                       .clear = history_arms_clear,
-                                      .discount = history_rows_discount};
+                                      .discount = history_rows_discount,
+                                      .log_likelihood = history_passes_log_likelihood};

@@ -47,13 +47,25 @@ typedef struct {
 /* Clicks, for which expectation propagation and passes have shorter ways; counts. */
 extern const LikelihoodOps likelihood_logistic, likelihood_poisson;
 
+/* A likelihood that is known by a function of theta alone, whatever its forward map and its noise. */
+typedef struct {
+  /* Computes, at theta[d, n], lane last, value[n]: the logarithm of the likelihood of what run `run` has
+   * observed, up to a constant of the run; unless it is NULL also its gradient[d, n] there. -INFINITY stands
+   * for a theta that is impossible, whose gradient is 0. */
+  void (*density)(void *context, int run, int n, const double *theta, double *value, double *gradient);
+  void *context;
+  bool has_gradient; /* otherwise `gradient` must be NULL */
+} LikelihoodFunctions;
+
 struct Likelihood {
   const LikelihoodOps *ops;
   double noise; /* sigma, standard deviation of Gaussian rewards */
   double log_exposure; /* of counts: their rate is e^(log_exposure + u) */
   NetworkShape network; /* with one output u; no layers: u = phi' theta */
+  const LikelihoodFunctions *functions; /* not owned; NULL: `ops` says how y depends on u */
 };
 
+static inline bool likelihood_has_functions(const Likelihood *likelihood) { return likelihood->functions; }
 static inline bool likelihood_has_network(const Likelihood *likelihood) {
   return likelihood->network.layers > 0;
 }
@@ -98,6 +110,9 @@ double likelihood_best(const Likelihood *likelihood, double y);
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
 }
+
+/* The family of likelihoods with functions, which has none of the functions above; not in the registry. */
+extern const LikelihoodOps likelihood_functions;
 
 const LikelihoodOps *likelihood_family(int index); /* registry; NULL after the last */
 const LikelihoodOps *likelihood_find(const char *name);
