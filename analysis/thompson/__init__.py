@@ -18,12 +18,13 @@ environment variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others. The fun
 from . import _library
 from ._library import Error
 from .agents import Agents
+from .likelihoods import Likelihood
 from .posteriors import Posterior
 from .priors import Prior, train
 from .scores import problems, score
 from .studies import results, run
 
-__all__ = ["Agents", "Error", "Posterior", "Prior", "problems", "results", "run", "score", "train", "version"]
+__all__ = ["Agents", "Error", "Likelihood", "Posterior", "Prior", "problems", "results", "run", "score", "train", "version"]
 
 
 def version() -> str:

@@ -92,8 +92,15 @@ INT, SEED = ctypes.c_int, ctypes.c_uint64
 SCORE_NETWORK = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), INT, ctypes.POINTER(ctypes.c_double))
 ORACLE = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), ctypes.c_double, ctypes.POINTER(ctypes.c_double))
 PRODUCT = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_double), ctypes.c_double, *[ctypes.POINTER(ctypes.c_double)] * 2)
+LOG_DENSITY = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, *[ctypes.POINTER(ctypes.c_double)] * 2)  # and its gradient
 DENOISER = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, *[ctypes.POINTER(ctypes.c_double)] * 4)
 OUT = ctypes.POINTER(ctypes.c_void_p)
+
+
+class LikelihoodFunctions(ctypes.Structure):
+    """thompson_likelihood_functions."""
+    _fields_ = [("log_density", LOG_DENSITY), ("gradient", LOG_DENSITY), ("context", ctypes.c_void_p)]
+
 
 # Function: type of the result, types of the arguments. A result of type STATUS is checked.
 STATUS = object()
@@ -112,6 +119,9 @@ FUNCTIONS = {
     "prior_doubt": (TEXT, HANDLE),
     "prior_family": (TEXT, HANDLE),
     "prior_close": (None, HANDLE),
+    "likelihood_from_functions": (STATUS, ctypes.POINTER(LikelihoodFunctions), OUT),
+    "likelihood_free": (None, HANDLE),
+    "posterior_from_likelihood": (STATUS, HANDLE, TEXT, HANDLE, TEXT, SEED, OUT),
     "posterior_new": (STATUS, HANDLE, TEXT, TEXT, TEXT, SEED, OUT),
     "posterior_copy": (STATUS, HANDLE, OUT),
     "posterior_arguments": (None, HANDLE, ctypes.POINTER(Arguments)),

@@ -8,6 +8,7 @@ import threading
 import weakref
 
 from . import _library as library
+from .likelihoods import Likelihood
 from .priors import Prior, bytes_of, of_bytes
 
 
@@ -63,7 +64,8 @@ class Belief(library.Handled):
         self._seed = secrets.randbits(53) if seed is None else library.seed_of(seed)
         text = library.options_text({"rule": rule, **({} if noise is None else {"noise": noise}), **options})
         handle = ctypes.c_void_p()
-        words = library.word("sampler", self._sampler), library.word("likelihood", likelihood)
+        given = likelihood if self._kind == "posterior" and isinstance(likelihood, Likelihood) else None
+        words = library.word("sampler", self._sampler), given._handle if given else library.word("likelihood", likelihood)
         try:
             create(self._prior._handle, *words, text, self._seed, ctypes.byref(handle))
         except BaseException:
@@ -132,7 +134,7 @@ class Belief(library.Handled):
 
     prior = property(lambda self: self._prior, doc="What was believed before the first observation.")
     sampler = property(lambda self: self._sampler, doc="Its name.")
-    likelihood = property(lambda self: self._likelihood, doc="Its name.")
+    likelihood = property(lambda self: self._likelihood, doc="Its name, or the Likelihood that was given.")
     rule = property(lambda self: self._rule, doc="What `choose` does; its name.")
     seed = property(lambda self: self._seed, doc="What determines the random numbers.")
     options = property(lambda self: dict(self._options), doc="Options of the sampler and the rule, as given.")

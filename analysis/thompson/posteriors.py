@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from . import _library as library
 from .beliefs import Belief
+from .likelihoods import Likelihood
 from .priors import Prior
 
 if typing.TYPE_CHECKING:
@@ -27,8 +28,8 @@ class Posterior(Belief):
     sampler : str, optional
         A name from `thompson list samplers`; by default the one for the prior's family: mixts for a Gaussian or a mixture, diffts for a diffusion
         model, localised for a denoiser. `auto`: the one that `thompson train --family auto` chose.
-    likelihood : str
-        gaussian, logistic (clicks), poisson (counts): `thompson list likelihoods`.
+    likelihood : str or Likelihood
+        gaussian, logistic (clicks), poisson (counts): `thompson list likelihoods`; or one of your own, `Likelihood.from_functions`.
     noise : float, optional
         Standard deviation of Gaussian rewards; by default the one that the prior learned from logs, otherwise 1. Refused with other rewards.
     rule : str
@@ -48,9 +49,10 @@ class Posterior(Belief):
     __slots__ = ("_arm",)
     _kind = "posterior"
 
-    def __init__(self, prior: Prior | str | os.PathLike, sampler: str | None = None, likelihood: str = "gaussian", noise: float | None = None,
+    def __init__(self, prior: Prior | str | os.PathLike, sampler: str | None = None, likelihood: str | Likelihood = "gaussian", noise: float | None = None,
                  rule: str = "thompson", seed: int | None = None, **options) -> None:
-        self._make(library.posterior_new, prior, sampler, likelihood, noise, rule, seed, options)
+        given = isinstance(likelihood, Likelihood)
+        self._make(library.posterior_from_likelihood if given else library.posterior_new, prior, sampler, likelihood, noise, rule, seed, options)
 
     def _hold(self, handle):
         self._arm = ctypes.c_int()

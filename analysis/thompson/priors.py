@@ -99,11 +99,11 @@ class Prior(library.Handled):
         d = library.count("d", d)
 
         def ask(_context, m, _d, b, precision, mean, covariance):
-            results = f(_array(b, m, d).copy(), _array(precision, m, d, d).copy())
-            for result, place in zip(results, (_array(mean, m, d), _array(covariance, m, d, d)), strict=True):
+            results = f(array_at(b, m, d).copy(), array_at(precision, m, d, d).copy())
+            for result, place in zip(results, (array_at(mean, m, d), array_at(covariance, m, d, d)), strict=True):
                 place[...] = library.doubles(result, *place.shape)
 
-        return cls._of_function(library.prior_from_denoiser, d, library.DENOISER(_answering(f, ask)))
+        return cls._of_function(library.prior_from_denoiser, d, library.DENOISER(answering("f", f, ask)))
 
     @classmethod
     def from_score_network(cls, f: Callable[[np.ndarray, int], ArrayLike], d: int, schedule: ArrayLike | None = None) -> Prior:
@@ -129,9 +129,9 @@ class Prior(library.Handled):
         alpha_bar = library.doubles(0.97 ** np.arange(1, 101) if schedule is None else schedule, None)
 
         def ask(_context, m, _d, x, t, mean):
-            _array(mean, m, d)[...] = library.doubles(f(_array(x, m, d).copy(), t), m, d)
+            array_at(mean, m, d)[...] = library.doubles(f(array_at(x, m, d).copy(), t), m, d)
 
-        return cls._of_function(library.prior_from_score_network, d, len(alpha_bar), alpha_bar.ctypes.data, library.SCORE_NETWORK(_answering(f, ask)))
+        return cls._of_function(library.prior_from_score_network, d, len(alpha_bar), alpha_bar.ctypes.data, library.SCORE_NETWORK(answering("f", f, ask)))
 
     @classmethod
     def from_oracle(cls, f: Callable[[np.ndarray, float], ArrayLike], d: int, sigma_min: float, sigma_max: float) -> Prior:
@@ -155,12 +155,12 @@ class Prior(library.Handled):
         d, product = library.count("d", d), getattr(f, "jvp", None)
 
         def ask(_context, m, _d, x, sigma, mean):
-            _array(mean, m, d)[...] = library.doubles(f(_array(x, m, d).copy(), sigma), m, d)
+            array_at(mean, m, d)[...] = library.doubles(f(array_at(x, m, d).copy(), sigma), m, d)
 
         def multiply(_context, m, _d, x, sigma, v, out):
-            _array(out, m, d)[...] = library.doubles(product(_array(x, m, d).copy(), sigma, _array(v, m, d).copy()), m, d)
+            array_at(out, m, d)[...] = library.doubles(product(array_at(x, m, d).copy(), sigma, array_at(v, m, d).copy()), m, d)
 
-        functions = library.ORACLE(_answering(f, ask)), library.PRODUCT(_answering(product, multiply)) if product else library.PRODUCT()
+        functions = library.ORACLE(answering("f", f, ask)), library.PRODUCT(answering("f.jvp", product, multiply)) if product else library.PRODUCT()
         return cls._of_function(library.prior_from_oracle, d, float(sigma_min), float(sigma_max), *functions)
 
     @classmethod
@@ -223,10 +223,10 @@ class Prior(library.Handled):
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
 
 
-def _answering(f, ask):
+def answering(name, f, ask):
     """`ask`, which calls the user's f, as the library calls it: returns 0, or 1 once f has raised; f is then not called again until the call has ended."""
     if not callable(f):
-        raise TypeError(f"f is {f!r}: a function is needed")
+        raise TypeError(f"{name} is {f!r}: a function is needed")
 
     def call(*arguments):
         try:
@@ -241,7 +241,7 @@ def _answering(f, ask):
     return call
 
 
-def _array(pointer, *shape):
+def array_at(pointer, *shape):
     return np.ctypeslib.as_array(pointer, shape)
 
 

@@ -35,15 +35,17 @@ thompson_status thompson_agents_new(const thompson_prior *prior, int n, const ch
                                     thompson_agents **out) {
   SCRATCH_ARENA(memory);
   SCOPED(thompson_agents *, self, agents_drop);
+  const thompson_arguments arguments = {
+      .sampler = sampler, .likelihood = likelihood, .options = options, .seed = seed};
   *out = NULL;
   NEW(self, 1);
   self->width = AGENTS_CHUNK;
-  TRY(library_posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
+  TRY(library_posterior_new(prior, &arguments, NULL, self->width, &self->posterior));
   self->size = (int)history_state(&self->posterior->history);
   if (self->size == 0) { /* rows: one agent at a time */
     thompson_posterior_free(self->posterior);
     self->width = 1;
-    TRY(library_posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
+    TRY(library_posterior_new(prior, &arguments, NULL, 1, &self->posterior));
   }
   if (self->posterior->method->update) {
     const char *names = "";

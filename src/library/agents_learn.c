@@ -75,14 +75,15 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
 thompson_status thompson_agents_learn_prior_until(thompson_agents *self, const volatile int *stop,
                                                   thompson_prior **out) {
   thompson_posterior *before = self->posterior, *after = NULL;
+  thompson_arguments arguments;
+  thompson_posterior_arguments(before, &arguments);
   TRY(library_prior_new(out));
   const Tick tick = library_until(stop);
   Status status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
   core_tick_exchange(tick);
   if (status == STATUS_OK) {
     library_prior_share(*out);
-    status = library_posterior_new(*out, before->method->name, before->likelihood.ops->name, before->text,
-                                   before->seed, self->width, &after);
+    status = library_posterior_new(*out, &arguments, NULL, self->width, &after);
   }
   if (status == STATUS_OK) {
     after->fallbacks = before->fallbacks;

@@ -69,6 +69,9 @@ const char *library_take_option(LibraryOptions *options, const char *name);
 
 /* ---- posteriors; agents are processed through a posterior of several runs, chunk by chunk */
 
+/* A user's likelihood as a posterior holds it; NULL: a likelihood of the registry. */
+typedef struct LibraryLikelihood LibraryLikelihood;
+
 struct thompson_posterior {
   thompson_prior *held; /* whose member `prior` is */
   Arena memory; /* of the options; the other arenas hold what is made again when it grows */
@@ -76,6 +79,7 @@ struct thompson_posterior {
   const Prior *prior;
   const SamplerOps *method;
   Likelihood likelihood;
+  LibraryLikelihood *given;
   Config *options; /* of the sampler and the rule */
   const char *text; /* the options as they were given */
   uint64_t seed;
@@ -97,9 +101,22 @@ struct thompson_posterior {
   double discount; /* the option: the factor by which a round of ageing multiplies evidence */
 };
 
-/* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents. */
-Status library_posterior_new(const thompson_prior *prior, const char *sampler, const char *likelihood,
-                             const char *options, uint64_t seed, int runs, thompson_posterior **out);
+/* Creates what a posterior holds of a user's likelihood of theta[d], and the likelihood as samplers see it.
+ * Both live as long as `memory`, and what the functions need must live as long. */
+Status library_likelihood_create(Arena *memory, int d, const thompson_likelihood_functions *functions,
+                                 LibraryLikelihood **out, Likelihood *likelihood);
+/* Begins a call of the library that asks about the likelihood, and ends it: returns STATUS_INPUT with the
+ * sentence about the first answer that was wrong. `self` may be NULL. */
+void library_likelihood_begin(LibraryLikelihood *self);
+Status library_likelihood_end(const LibraryLikelihood *self, const SamplerOps *method);
+/* Returns the functions that it was created with. */
+const thompson_likelihood_functions *library_likelihood_functions(const LibraryLikelihood *self);
+
+/* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents; with `functions`, which
+ * may be NULL, as thompson_posterior_from_likelihood does. */
+Status library_posterior_new(const thompson_prior *prior, const thompson_arguments *arguments,
+                             const thompson_likelihood_functions *functions, int runs,
+                             thompson_posterior **out);
 /* Creates a new sampler for this many draws, and replays the observations so far to it if it carries a
  * state. */
 Status library_posterior_begin_sampler(thompson_posterior *self, int draws);

@@ -77,13 +77,25 @@ Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
 /* Frees a posterior that could not be finished, for SCOPED (core/arena.h). */
 static void library_drop_posterior(thompson_posterior **self) { thompson_posterior_free(*self); }
 
-Status library_posterior_new(const thompson_prior *prior, const char *sampler, const char *likelihood,
-                             const char *options, uint64_t seed, int runs, thompson_posterior **out) {
+/* Finds the likelihood: that of the registry, or a user's. */
+static Status library_find_likelihood(thompson_posterior *self, const char *name,
+                                      const thompson_likelihood_functions *functions) {
+  if (functions)
+    return library_likelihood_create(&self->memory, self->d, functions, &self->given, &self->likelihood);
+  self->likelihood.ops = likelihood_find(name);
+  if (!self->likelihood.ops) return config_unknown_name(STATUS_INPUT, name, "a likelihood", likelihood_name);
+  return STATUS_OK;
+}
+
+Status library_posterior_new(const thompson_prior *prior, const thompson_arguments *arguments,
+                             const thompson_likelihood_functions *functions, int runs,
+                             thompson_posterior **out) {
   enum { KEYS = 32 };
   SCRATCH_ARENA(scratch);
   SCOPED(thompson_posterior *, self, library_drop_posterior);
   LibraryOptions texts;
   ConfigKey *keys;
+  const char *sampler = arguments->sampler, *options = arguments->options;
   char *end;
   *out = NULL;
   NEW(self, 1);
@@ -91,14 +103,12 @@ Status library_posterior_new(const thompson_prior *prior, const char *sampler, c
   self->prior = &prior->prior;
   self->d = self->prior->d;
   self->runs = runs;
-  self->seed = seed;
-  self->key = rng_key(seed, RNG_AGENT);
+  self->seed = arguments->seed;
+  self->key = rng_key(self->seed, RNG_AGENT);
   TRY(sampler_take_auto(self->prior, &sampler));
   self->method = sampler_find(sampler);
-  self->likelihood.ops = likelihood_find(likelihood);
   if (!self->method) return config_unknown_name(STATUS_INPUT, sampler, "a sampler", sampler_name);
-  if (!self->likelihood.ops)
-    return config_unknown_name(STATUS_INPUT, likelihood, "a likelihood", likelihood_name);
+  TRY(library_find_likelihood(self, arguments->likelihood, functions));
   /* The noise belongs to the likelihood, the discount to what was learned, and all other options to the rule
    * and the sampler. */
   TRY(arena_print(&self->memory, &self->text, "%s", options ? options : ""));
@@ -129,6 +139,7 @@ Status library_posterior_new(const thompson_prior *prior, const char *sampler, c
     TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
     TRY(history_reserve(&self->history, 0));
   }
+  if (functions) history_record(&self->history, NULL, NULL, NULL); /* all that it will ever know */
   TRY(library_posterior_begin_sampler(self, 1));
   *out = self;
   self = NULL;
@@ -138,16 +149,20 @@ Status library_posterior_new(const thompson_prior *prior, const char *sampler, c
 thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                        const char *likelihood, const char *options, uint64_t seed,
                                        thompson_posterior **out) {
-  return library_posterior_new(prior, sampler, likelihood, options, seed, 1, out);
+  const thompson_arguments arguments = {
+      .sampler = sampler, .likelihood = likelihood, .options = options, .seed = seed};
+  return library_posterior_new(prior, &arguments, NULL, 1, out);
 }
 
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
   SCOPED(thompson_posterior *, self, library_drop_posterior);
-  const size_t rounds = (size_t)from->history.rounds, d = (size_t)from->d;
+  const size_t rounds = (size_t)thompson_observation_count(from), d = (size_t)from->d;
+  thompson_arguments arguments;
   *out = NULL;
-  TRY(library_posterior_new(from->held, from->method->name, from->likelihood.ops->name, from->text,
-                            from->seed, 1, &self));
-  if (rounds > 0 && !from->forgets) {
+  thompson_posterior_arguments(from, &arguments);
+  TRY(library_posterior_new(from->held, &arguments,
+                            from->given ? library_likelihood_functions(from->given) : NULL, 1, &self));
+  if (rounds > 0) {
     TRY(library_posterior_grow_history(self, (int)rounds));
     memcpy(self->x, from->x, rounds * d * sizeof *self->x);
     memcpy(self->y, from->y, rounds * sizeof *self->y);
@@ -177,7 +192,14 @@ void thompson_posterior_free(thompson_posterior *self) {
   free(self);
 }
 
+/* Returns STATUS_INPUT if the likelihood is a user's, which has nothing of what a call needs. */
+static Status library_refuse_given(const thompson_posterior *self, const char *what) {
+  if (!self->given) return STATUS_OK;
+  return status_set(STATUS_INPUT, "the likelihood is a function of theta: there are no %s", what);
+}
+
 thompson_status thompson_forget(thompson_posterior *self) {
+  TRY(library_refuse_given(self, "observations to forget"));
   history_clear(&self->history);
   self->lives++;
   self->choices = 0;
@@ -201,6 +223,7 @@ Status library_posterior_check(const thompson_posterior *self, size_t n, const d
 Status library_posterior_admit(const thompson_posterior *self, int n, const double *x, const double *y) {
   const size_t d = (size_t)self->d;
   const double noise = self->likelihood.noise, most = noise * sqrt(DATASET_MOST);
+  TRY(library_refuse_given(self, "observations to add to"));
   if (n < 0) return status_set(STATUS_INPUT, "cannot add %d observations", n);
   TRY(library_posterior_check(self, (size_t)n, x, y));
   if (!likelihood_is_conjugate(&self->likelihood)) return STATUS_OK;
@@ -260,6 +283,7 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
 }
 
 Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
+  TRY(library_refuse_given(self, "observations to age"));
   if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds; allowed: 0 or more", rounds);
   const bool evidence = history_state(&self->history) > 0,
              rows = self->forgets && mixture_posterior_options(self->options).keep > 0;
@@ -287,7 +311,7 @@ thompson_status thompson_age(thompson_posterior *self, int rounds) {
 }
 
 int thompson_observation_count(const thompson_posterior *self) {
-  return self->forgets ? 0 : self->history.rounds;
+  return self->forgets || self->given ? 0 : self->history.rounds;
 }
 
 void thompson_observations(const thompson_posterior *self, double *x, double *y) {
@@ -313,9 +337,13 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
   if (m > self->rule.sampler.setup.draws) TRY(library_posterior_begin_sampler(self, m));
   const RngLanes rng = rng_lanes(self->key, 0, 1, m, self->round);
+  int64_t fallbacks = 0;
+  library_likelihood_begin(self->given);
   self->rule.sampler.setup.for_themselves = true;
-  sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
+  sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &fallbacks);
   self->rule.sampler.setup.for_themselves = false;
+  TRY(library_likelihood_end(self->given, self->method));
+  self->fallbacks += fallbacks;
   self->round++;
   TRY(library_judge_draws(self, m));
   io_dataset_transpose(self->d, m, self->rule.theta, theta);
@@ -325,7 +353,8 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
 /* Returns the largest log likelihood of each observation, summed, which evidence leaves out. */
 static double library_best_log_likelihood(const thompson_posterior *self) {
   double sum = 0;
-  for (int l = 0; l < self->history.rounds; l++)
+  const int observations = thompson_observation_count(self);
+  for (int l = 0; l < observations; l++)
     sum += self->share[l] * likelihood_best(&self->likelihood, self->y[l]);
   return self->rule.sampler.temper * sum;
 }
@@ -343,6 +372,7 @@ thompson_status thompson_log_evidence(thompson_posterior *self, double *value, d
                       self->method->name);
   setup.draws = DRAWS;
   setup.for_themselves = true;
+  library_likelihood_begin(self->given);
   TRY(sampler_create(&scratch, self->method, &setup, &sampler));
   if (!sampler_marginal(&sampler, &self->history, rng, value, error, &fallbacks)) {
     ALLOCATE(&scratch, theta, (size_t)self->d * DRAWS);
@@ -350,6 +380,7 @@ thompson_status thompson_log_evidence(thompson_posterior *self, double *value, d
     *value = sampler.guard ? NAN : sampler.notes[0].log_evidence; /* that of the prior alone */
     *error = sampler.notes[0].log_evidence_error;
   }
+  TRY(library_likelihood_end(self->given, self->method));
   if (isnan(*value))
     return status_set(
         STATUS_INPUT,
@@ -362,6 +393,7 @@ thompson_status thompson_log_evidence(thompson_posterior *self, double *value, d
 }
 
 Status library_posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
+  TRY(library_refuse_given(self, "rewards of arms"));
   if (k < 1) return status_set(STATUS_INPUT, "%d arms; at least 1 is needed", k);
   TRY(rule_check_arms(self->options, k));
   return library_check("arms", (size_t)sets * (size_t)k * (size_t)self->d, arms);
@@ -461,6 +493,7 @@ static bool library_noise_of_evidence(const thompson_posterior *self, double *co
 
 /* Checks that a p-value is available after this many observations. */
 static Status library_check_p_value(const thompson_posterior *self, int observations) {
+  TRY(library_refuse_given(self, "p-values"));
   if (observations == 0)
     return status_set(STATUS_INPUT, "a p-value of the prior needs observations, and there are none");
   if (self->forgets)

@@ -82,6 +82,8 @@ static Status library_put_saved(StoreFile *file, const void *what) {
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
   SCRATCH_ARENA(memory);
   Saved saved = {.kind = "posterior", .fallbacks = self->fallbacks, .count = 1, .x = self->x, .y = self->y};
+  if (self->given)
+    return status_set(STATUS_INPUT, "the likelihood is a function of theta, for which there are no files");
   int64_t values[COUNTS] = {[OBSERVATIONS] = self->history.rounds,
                             [CHOICES] = self->choices,
                             [ROUND] = self->round,

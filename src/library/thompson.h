@@ -140,6 +140,33 @@ THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                                     const char *likelihood, const char *options,
                                                     uint64_t seed, thompson_posterior **out);
+/* Computes value[m], the logarithm of your likelihood at theta[m, d], up to a constant; -INFINITY where theta
+ * is impossible. Returns 0 on success, and any other value if it cannot. */
+typedef int thompson_log_density(void *context, int m, int d, const double *theta, double *value);
+/* Computes its gradient[m, d] there; returns likewise. */
+typedef int thompson_log_density_gradient(void *context, int m, int d, const double *theta, double *gradient);
+/* A likelihood of your own: any forward map and noise, with all observations inside the functions. */
+typedef struct {
+  thompson_log_density *log_density;
+  thompson_log_density_gradient *gradient; /* NULL: for samplers that need none */
+  void *context;
+} thompson_likelihood_functions;
+typedef struct thompson_likelihood thompson_likelihood;
+/* Makes such a likelihood; free it with thompson_likelihood_free, at any time after the last posterior was
+ * made from it, while `context` must outlive these posteriors. m is at most 4096. */
+THOMPSON_API thompson_status
+thompson_likelihood_from_functions(const thompson_likelihood_functions *functions, thompson_likelihood **out);
+THOMPSON_API void thompson_likelihood_free(thompson_likelihood *likelihood);
+/* Creates a posterior under it, with all that it will ever know: for thompson_draw and thompson_log_evidence,
+ * with smc_tempered, which needs values only, or mala or dps, which need the gradient (dps also
+ * takes -2 log_density for a sum of squares, so that it must not be above 0). The call in which a function
+ * fails, or gives NAN or INFINITY, returns THOMPSON_INPUT, and the posterior stays as it was. There are no
+ * observations, arms or files. Otherwise as thompson_posterior_new. */
+THOMPSON_API thompson_status thompson_posterior_from_likelihood(const thompson_prior *prior,
+                                                                const char *sampler,
+                                                                const thompson_likelihood *likelihood,
+                                                                const char *options, uint64_t seed,
+                                                                thompson_posterior **out);
 /* Adds n observations: features x[n, d] and rewards y[n]. A call that is refused changes nothing. Refused are
  * rewards that the likelihood does not know, and values so large that what is kept of them could not be
  * saved: above 3.2e22 times the noise if rewards are Gaussian, else above 1e45, and with the option "memory"

@@ -28,7 +28,8 @@ static bool observed_is_projection(const SamplerOps *method, const SamplerSetup 
 }
 
 bool observed_fits(const SamplerOps *method, const SamplerSetup *setup) {
-  if (!setup->for_themselves || setup->prior->auto_sampler || likelihood_has_network(setup->likelihood))
+  if (!setup->for_themselves || setup->prior->auto_sampler || likelihood_has_network(setup->likelihood) ||
+      likelihood_has_functions(setup->likelihood))
     return false;
   if (!setup->prior->isotropic && !observed_is_projection(method, setup)) return false;
   return !mixture_posterior_forgets(setup->options, setup->likelihood);

@@ -34,20 +34,53 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
+/* Writes the names of the samplers that are `able`. */
+static void sampler_list_able(bool (*able)(const SamplerOps *method), size_t size, char *names) {
+  size_t used = 0;
+  *names = 0;
+  for (int i = 0; METHODS[i]; i++)
+    if (able(METHODS[i]) && used < size)
+      used += (size_t)snprintf(names + used, size - used, "%s %s", used ? "," : "", METHODS[i]->name);
+}
+
+static bool sampler_takes_networks(const SamplerOps *method) { return method->networks; }
+static bool sampler_takes_functions(const SamplerOps *method) { return method->functions; }
+
+/* Does the work of sampler_misfit for a likelihood that is known by a function. */
+static bool sampler_functions_misfit(const SamplerOps *method, const Likelihood *likelihood, size_t size,
+                                     char *sentence) {
+  char able[80];
+  sampler_list_able(sampler_takes_functions, sizeof able, able);
+  if (method->functions == FUNCTIONS_REFUSED)
+    snprintf(
+        sentence, size,
+        "sampler %s needs rewards that depend on phi' theta; a likelihood that is known by a function of "
+        "theta needs one of%s",
+        method->name, able);
+  else if (method->functions > FUNCTIONS_VALUES && !likelihood->functions->has_gradient)
+    snprintf(
+        sentence, size,
+        "sampler %s needs the gradient of the log likelihood, which this likelihood has not; smc_tempered "
+        "needs values only",
+        method->name);
+  else
+    return false;
+  return true;
+}
+
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence) {
   const char *name = method->name, *prior_family = prior->ops->name;
-  char able[80] = ""; /* names of the samplers that support networks */
-  size_t used = 0;
+  char able[80]; /* names of the samplers that support networks */
   const unsigned needs = method->needs;
   /* An isotropic mixture can do everything, in the coordinates that matter (sampler/observed.h). */
   const bool closed = prior->isotropic != NULL;
   const int components = closed           ? prior->isotropic->components
                          : prior->mixture ? prior->mixture->components
                                           : 0;
-  for (int i = 0; METHODS[i]; i++)
-    if (METHODS[i]->networks && used < sizeof able)
-      used += (size_t)snprintf(able + used, sizeof able - used, "%s %s", used ? "," : "", METHODS[i]->name);
+  sampler_list_able(sampler_takes_networks, sizeof able, able);
+  if (likelihood_has_functions(likelihood) && sampler_functions_misfit(method, likelihood, size, sentence))
+    return true;
   if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; a network needs likelihood gaussian "
@@ -200,6 +233,11 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   TRY(sampler_prepare(memory, method, setup, out));
   if (setup->options) out->temper = config_real(setup->options, "temper");
   const double g = guard_of(setup);
+  if (g > 0 && likelihood_has_functions(setup->likelihood))
+    return status_set(STATUS_INPUT,
+                      "option guard=%g needs rewards that depend on phi' theta, and the "
+                      "likelihood is known by a function of theta",
+                      g);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
   out->observed = observed_fits(method, setup);
   return out->observed ? observed_check(method, setup) : sampler_create_state(out);

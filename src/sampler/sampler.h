@@ -38,6 +38,14 @@ typedef struct {
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
 } SamplerSetup;
 
+/* What a method needs of a likelihood that is known by a function (LikelihoodFunctions). */
+typedef enum {
+  FUNCTIONS_REFUSED, /* it needs more: how rewards depend on phi' theta */
+  FUNCTIONS_VALUES,
+  FUNCTIONS_GRADIENT, /* and values */
+  FUNCTIONS_DEVIANCE /* the same, and values are minus half a sum of squares, which are never above 0 */
+} SamplerFunctions;
+
 /* A method. An op that is not REQUIRED may be NULL. */
 typedef struct {
   /* ---- what it is, and what it needs */
@@ -46,6 +54,7 @@ typedef struct {
   const char *default_prior; /* standard | exact | a family of model/prior/prior.h */
   unsigned needs;
   bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
+  SamplerFunctions functions;
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
   /* Decides what `needs` cannot express: whether this prior and this likelihood fit. If they do not, writes a
    * sentence of at most `size` characters and returns false. */

@@ -101,10 +101,62 @@ static void test_log_evidence(void) {
   thompson_prior_close(prior);
 }
 
+/* One measurement y of theta in one dimension, under N(theta, 0.25); `left` calls until it fails. */
+typedef struct {
+  double y;
+  int left;
+} Measurement;
+
+static int measurement_log_density(void *context, int m, int d, const double *theta, double *value) {
+  Measurement *of = context;
+  CU_ASSERT_EQUAL(d, 1);
+  if (of->left-- <= 0) return 7;
+  for (int k = 0; k < m; k++) value[k] = -0.5 * (pow((of->y - theta[k]) / 0.5, 2) + log(2 * M_PI * 0.25));
+  return 0;
+}
+
+/* Checks a likelihood that is freed before its posterior, and a function that fails: a draw that failed is
+ * made again with the same numbers. */
+static void test_likelihood(void) {
+  enum { M = 200 };
+  const double weight = 1, mean = 0, variance = 2.25, total = variance + 0.25;
+  double first[M], again[M], value, error;
+  Measurement measurement = {.y = 1.3, .left = 1000};
+  const thompson_likelihood_functions functions = {.log_density = measurement_log_density,
+                                                   .context = &measurement},
+                                      none = {.log_density = NULL};
+  thompson_prior *prior;
+  thompson_likelihood *likelihood;
+  thompson_posterior *posterior, *copy;
+  CHECK_OK(thompson_prior_from_mixture(1, 1, &weight, &mean, &variance, &prior));
+  CHECK_FAILS(thompson_likelihood_from_functions(&none, &likelihood), THOMPSON_INPUT, "log_density");
+  CHECK_OK(thompson_likelihood_from_functions(&functions, &likelihood));
+  CHECK_FAILS(thompson_posterior_from_likelihood(prior, "mala", likelihood, NULL, 1, &posterior),
+              THOMPSON_INPUT, "needs the gradient");
+  CHECK_OK(thompson_posterior_from_likelihood(prior, "smc_tempered", likelihood, NULL, 1, &posterior));
+  thompson_likelihood_free(likelihood);
+  CHECK_OK(thompson_log_evidence(posterior, &value, &error));
+  CHECK_NEAR(value, -0.5 * (1.3 * 1.3 / total + log(2 * M_PI * total)), 3 * error);
+  CHECK_OK(thompson_posterior_copy(posterior, &copy));
+  measurement.left = 3;
+  CHECK_FAILS(thompson_draw(posterior, M, first), THOMPSON_INPUT,
+              "log_density of the likelihood failed: it returned 7");
+  CU_ASSERT_EQUAL(measurement.left, -1);
+  measurement.left = 1000;
+  CHECK_OK(thompson_draw(posterior, M, first));
+  CHECK_OK(thompson_draw(copy, M, again));
+  CU_ASSERT(memcmp(first, again, sizeof first) == 0);
+  CU_ASSERT_EQUAL(thompson_observation_count(posterior), 0);
+  thompson_posterior_free(posterior);
+  thompson_posterior_free(copy);
+  thompson_prior_close(prior);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"order of the end", test_order_of_the_end},
                          {"p-value of what is forgotten", test_p_value_of_what_is_forgotten},
                          {"log evidence", test_log_evidence},
+                         {"likelihood of a function", test_likelihood},
                          {"too many draws", test_too_many_draws},
                          CU_TEST_INFO_NULL};
   return harness_run("library", tests);

@@ -25,9 +25,10 @@ NAMES = """thompson_age thompson_agents_add thompson_agents_age thompson_agents_
            thompson_agents_free thompson_agents_learn_prior thompson_agents_learn_prior_until thompson_agents_new thompson_agents_noise
            thompson_agents_note thompson_agents_observe thompson_agents_open thompson_agents_p_value thompson_agents_probabilities
            thompson_agents_probabilities_among thompson_agents_save thompson_agents_score thompson_agents_set_note thompson_choose
-           thompson_choose_propensity thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_log_evidence
+           thompson_choose_propensity thompson_draw thompson_error thompson_fallbacks thompson_forget
+           thompson_likelihood_free thompson_likelihood_from_functions thompson_log_evidence
            thompson_observation_count thompson_observations thompson_observe thompson_p_value thompson_posterior_arguments thompson_posterior_copy thompson_posterior_free
-           thompson_posterior_new thompson_posterior_noise thompson_posterior_open thompson_posterior_save thompson_prior_close
+           thompson_posterior_from_likelihood thompson_posterior_new thompson_posterior_noise thompson_posterior_open thompson_posterior_save thompson_prior_close
            thompson_prior_dimension thompson_prior_doubt thompson_prior_family thompson_prior_from_denoiser thompson_prior_from_mixture
            thompson_prior_from_oracle thompson_prior_from_score_network thompson_prior_from_theta thompson_prior_from_theta_until thompson_prior_open
            thompson_prior_sample thompson_prior_save thompson_probabilities thompson_score thompson_version""".split()

@@ -5,9 +5,6 @@
 
 #include <math.h>
 
-/* Most numbers, and at least so many lanes, that the function is asked about at once. */
-enum { FUNCTIONS_ENTRIES = 1 << 20, FUNCTIONS_LANES = 64, FUNCTIONS_MOST_LANES = 4096 };
-
 typedef struct {
   struct HistoryContent common;
   int lanes; /* n, of one call of the function */
@@ -37,11 +34,9 @@ static void functions_copy_run(const History *from, int m, History *to, int n) {
 
 static Status functions_reserve(History *history, int rounds) {
   Functions *self = (Functions *)history->content;
-  const int fit = FUNCTIONS_ENTRIES / history->d,
-            lanes = fit > FUNCTIONS_MOST_LANES ? FUNCTIONS_MOST_LANES : fit;
   (void)rounds;
   if (self->lanes > 0) return STATUS_OK;
-  self->lanes = lanes > FUNCTIONS_LANES ? lanes : FUNCTIONS_LANES;
+  self->lanes = likelihood_most_points(history->d);
   ALLOCATE_ARRAYS(history->memory, (size_t)history->d * (size_t)self->lanes, &self->theta, &self->gradient);
   return STATUS_OK;
 }

@@ -49,9 +49,9 @@ extern const LikelihoodOps likelihood_logistic, likelihood_poisson;
 
 /* A likelihood that is known by a function of theta alone, whatever its forward map and its noise. */
 typedef struct {
-  /* Computes, at theta[d, n], lane last, value[n]: the logarithm of the likelihood of what run `run` has
-   * observed, up to a constant of the run; unless it is NULL also its gradient[d, n] there. -INFINITY stands
-   * for a theta that is impossible, whose gradient is 0. */
+  /* Computes, at theta[d, n], lane last, n <= likelihood_most_points(d), value[n]: the logarithm of the
+   * likelihood of what run `run` has observed, up to a constant of the run; unless it is NULL also its
+   * gradient[d, n] there. -INFINITY stands for a theta that is impossible, whose gradient is 0. */
   void (*density)(void *context, int run, int n, const double *theta, double *value, double *gradient);
   void *context;
   bool has_gradient; /* otherwise `gradient` must be NULL */
@@ -65,6 +65,12 @@ struct Likelihood {
   const LikelihoodFunctions *functions; /* not owned; NULL: `ops` says how y depends on u */
 };
 
+/* Returns the most points that such a function is asked about at once. */
+static inline int likelihood_most_points(int d) {
+  enum { ENTRIES = 1 << 20, LEAST = 64, MOST = 4096 };
+  const int fit = ENTRIES / d;
+  return fit > MOST ? MOST : fit > LEAST ? fit : LEAST;
+}
 static inline bool likelihood_has_functions(const Likelihood *likelihood) { return likelihood->functions; }
 static inline bool likelihood_has_network(const Likelihood *likelihood) {
   return likelihood->network.layers > 0;

@@ -26,7 +26,8 @@ typedef struct {
 bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   if (!setup->prior->mixture || sampler->guard) return false;
-  return !likelihood_has_network(setup->likelihood) && sampler_targets_posterior(sampler);
+  return !likelihood_has_network(setup->likelihood) && !likelihood_has_functions(setup->likelihood) &&
+         sampler_targets_posterior(sampler);
 }
 
 /* Computes mean[d] and covariance[d, d] of draws[d, M] of a posterior. */

@@ -135,6 +135,7 @@ const SamplerOps sampler_dps = {
     .reference = "Chung et al. (2023); DiffTS paper, Algorithm 4 and Appendix D",
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN,
+    .functions = FUNCTIONS_DEVIANCE,
     .keys = KEYS,
     .create = dps_create,
     .sample = dps_sample,

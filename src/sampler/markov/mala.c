@@ -14,7 +14,10 @@
  *
  * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian with the
  * prior's moments, and the rest of the likelihood is part of the density. So the target is still the
- * posterior itself, and long chains are a reference for other samplers. */
+ * posterior itself, and long chains are a reference for other samplers.
+ *
+ * Of a likelihood that is known by a function there is no such evidence: all of it is part of the density,
+ * and chains start from the prior's moments, which are also the preconditioner. */
 #include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg/linalg.h"
@@ -80,7 +83,7 @@ static void mala_rows_density(const void *context, int lanes, double *x, double 
     }
 }
 
-/* Finds the evidence at the mode, in its eigenbasis. */
+/* Finds the evidence at the mode, in its eigenbasis; nothing of a likelihood whose curvature is not known. */
 static void mala_linearise(Mala *self, int64_t *fallbacks) {
   const int d = self->langevin.d, lanes = self->view.lanes;
   memset(self->matrix, 0, (size_t)(d * d * lanes) * sizeof *self->matrix);
@@ -89,7 +92,8 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   lanes_repeat(d, lanes, self->information, self->prior_vector);
   const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
   const EvidenceLanes evidence = {.precision = self->matrix, .vector = self->vector};
-  irls_solve(&self->irls, &self->view, prior, evidence, self->theta, fallbacks);
+  if (!likelihood_has_functions(self->view.history->likelihood))
+    irls_solve(&self->irls, &self->view, prior, evidence, self->theta, fallbacks);
   self->basis.shared = false;
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
   linalg_factor_eigen(d, lanes, self->prior_precision, self->basis.u, self->q);
@@ -202,6 +206,7 @@ const SamplerOps sampler_mala = {
     .reference = "Roberts and Tweedie (1996), Bernoulli 2",
     .default_prior = "mixture",
     .needs = NEEDS_MIXTURE,
+    .functions = FUNCTIONS_GRADIENT,
     .keys = KEYS,
     .create = mala_create,
     .vectors = sampler_always_vectors,

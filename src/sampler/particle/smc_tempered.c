@@ -188,6 +188,7 @@ const SamplerOps sampler_smc_tempered = {
         "Del Moral, Doucet and Jasra 2006, J. R. Stat. Soc. B 68; Jasra et al. 2011, Scand. J. Stat. 38",
     .default_prior = "mixture",
     .needs = NEEDS_DENSITY,
+    .functions = FUNCTIONS_VALUES,
     .keys = KEYS,
     .vectors = sampler_always_vectors,
     .create = tempered_create,
