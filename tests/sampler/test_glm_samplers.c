@@ -189,14 +189,14 @@ static void test_draws_follow_laplace(void) {
  * theta_1 > split, by the rectangle rule on [-9, 9]^2: exact to 1e-6 for densities this smooth. */
 typedef struct {
   double evidence, right, mean[2], covariance[4];
-} Moments;
+} GlmMoments;
 
-static Moments quadrature(const Mixture *mixture, int c, const Rows *rows, double split) {
+static GlmMoments quadrature(const Mixture *mixture, int c, const Rows *rows, double split) {
   enum { POINTS = 360 };
   const double step = 18.0 / POINTS;
   double precision[4], second[4] = {0};
   double log_det = fixture_invert(2, mixture->covariance + c * 4, precision);
-  Moments out = {0};
+  GlmMoments out = {0};
   for (int a = 0; a < POINTS; a++)
     for (int b = 0; b < POINTS; b++) {
       double theta[2] = {-9 + (a + 0.5) * step, -9 + (b + 0.5) * step};
@@ -229,7 +229,7 @@ static void test_ts_law(void) {
     Rows rows = make_rows(&likelihood, 2, 60, 1, 2);
     History history = make_history(&memory, 1, &rows, &likelihood);
     FixturePosterior laplace = laplace_posterior(&mixture, &rows);
-    Moments exact = quadrature(&mixture, 0, &rows, 0);
+    GlmMoments exact = quadrature(&mixture, 0, &rows, 0);
     double *theta = fixture_draw(sampler_find("ts"), &prior, &history, 2, DRAWS, 1, &LAPLACE, NULL);
     fixture_check_moments(2, 1, DRAWS, 0, theta, laplace.mean[0], laplace.covariance[0], 5);
     for (int i = 0; i < 2; i++) {
@@ -269,7 +269,7 @@ static void test_mixts_law(void) {
       right += (theta[m] > split) / (double)DRAWS;
     }
     for (int c = 0; c < C; c++) {
-      Moments component = quadrature(&mixture, c, &rows, split);
+      GlmMoments component = quadrature(&mixture, c, &rows, split);
       total += exact[c] = component.evidence;
       mass += component.right;
     }
