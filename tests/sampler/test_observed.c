@@ -3,6 +3,7 @@
  * against themselves with matrices, draw by draw, when the evidence is diagonal already; draws of a few
  * coordinates against the posterior of all. */
 #include "core/arena.h"
+#include "core/linalg/linalg.h"
 #include "model/denoiser/denoiser_isotropic.h"
 #include "model/history/history_density.h"
 #include "model/mixture/mixture_density.h"
@@ -417,6 +418,95 @@ static void test_refusals(void) {
   CU_ASSERT_TRUE(refused > 0);
 }
 
+/* ---- the log evidence of a mixture */
+
+enum { SEEN = 4, MOST = 40 };
+
+/* Returns log N(y; X mean, X covariance X' + noise^2 I) of rows x[SEEN, d], without (2 pi)^(-SEEN / 2). */
+static double log_predicted(int d, const double *mean, const double *covariance, const double *x,
+                            const double *y, double noise) {
+  double predicted[SEEN * SEEN], off[SEEN], sum = 0;
+  for (int l = 0; l < SEEN; l++) {
+    off[l] = y[l];
+    for (int i = 0; i < d; i++) off[l] -= x[l * d + i] * mean[i];
+    for (int k = 0; k < SEEN; k++) {
+      double *entry = &predicted[l * SEEN + k];
+      *entry = l == k ? noise * noise : 0;
+      for (int i = 0; i < d; i++)
+        for (int j = 0; j < d; j++) *entry += x[l * d + i] * covariance[i * d + j] * x[k * d + j];
+    }
+  }
+  CHECK_OK(linalg_cholesky(SEEN, predicted));
+  for (int l = 0; l < SEEN; l++) { /* off <- L^-1 off */
+    for (int k = 0; k < l; k++) off[l] -= predicted[l * SEEN + k] * off[k];
+    off[l] /= predicted[l * (SEEN + 1)];
+    sum += off[l] * off[l];
+  }
+  return -0.5 * (sum + linalg_log_determinant(SEEN, predicted));
+}
+
+/* Returns what a sampler notes as the log evidence of the rows, with its constant but for 2 pi. */
+static double noted_evidence(const char *name, const Prior *prior, const double *x, const double *y,
+                             double noise) {
+  SCRATCH_ARENA(memory);
+  const SamplerOps *method = sampler_find(name);
+  const Likelihood likelihood = fixture_likelihood(noise);
+  const RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 2, .lanes = 2};
+  double theta[2 * MOST];
+  int64_t fallbacks = 0;
+  Config *options;
+  History history;
+  Sampler sampler;
+  CHECK_OK(history_create(&memory, prior->d, 1, &likelihood, &history));
+  CHECK_OK(history_reserve(&history, SEEN));
+  for (int l = 0; l < SEEN; l++) history_record(&history, NULL, x + l * prior->d, y + l);
+  CHECK_OK(config_options(&memory, "test", sampler_keys(method), 0, NULL, &options));
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = &likelihood,
+                              .runs = 1,
+                              .draws = 2,
+                              .for_themselves = true,
+                              .observations = SEEN,
+                              .options = options};
+  CHECK_OK(sampler_create(&memory, method, &setup, &sampler));
+  sampler_sample(&sampler, &history, rng, 2, theta, &fallbacks);
+  CU_ASSERT_EQUAL(fallbacks, 0);
+  CU_ASSERT_EQUAL(sampler.notes[0].log_evidence_error, 0);
+  return sampler.notes[0].log_evidence - SEEN * log(noise);
+}
+
+/* Checks the log evidence that closed forms note, in few and many dimensions (where only what is observed is
+ * drawn by the sampler), under isotropic components (where nothing has matrices) and others. */
+static void test_log_evidence(void) {
+  static const int dimensions[] = {3, MOST};
+  static const char *const names[] = {"mixts", "exact"};
+  const PriorFit fit = fixture_fit(10, 0.9, LAST_STAGE_REPAIRED);
+  const double noise = 0.7;
+  for (int k = 0; k < 4; k++) {
+    SCRATCH_ARENA(memory);
+    const int d = dimensions[k % 2];
+    double x[SEEN * MOST], y[SEEN], expected = 0;
+    Rng rng = fixture_rng(1, 1);
+    Mixture mixture;
+    rng_normal(&rng, SEEN * d, x);
+    rng_normal(&rng, SEEN, y);
+    CHECK_OK(mixture_create(&memory, d, 2, &mixture));
+    for (int c = 0; c < 2; c++) {
+      mixture.weight[c] = c ? 0.7 : 0.3;
+      rng_normal(&rng, d, mixture.mean + c * d);
+      for (int i = 0; i < d * d; i++)
+        mixture.covariance[c * d * d + i] = (i % (d + 1) == 0 ? 0.5 : 0) + (k < 2 ? 0.1 * (c + 1) : 0);
+    }
+    CHECK_OK(mixture_prepare(&mixture));
+    for (int c = 0; c < 2; c++)
+      expected += mixture.weight[c] *
+                  exp(log_predicted(d, mixture.mean + c * d, mixture.covariance + c * d * d, x, y, noise));
+    const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+    for (int name = 0; name < 2; name++)
+      CHECK_NEAR(noted_evidence(names[name], &prior, x, y, noise), log(expected), 1e-10);
+  }
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"densities", test_densities},
                          {"samples and moments", test_samples_and_moments},
@@ -427,6 +517,7 @@ int main(void) {
                          {"few coordinates", test_few_coordinates},
                          {"clicks in few coordinates", test_clicks_in_few_coordinates},
                          {"refusals", test_refusals},
+                         {"log evidence in closed form", test_log_evidence},
                          CU_TEST_INFO_NULL};
   return harness_run("observed", tests);
 }

@@ -41,7 +41,7 @@ SIMD_CLONES
 static void diagonal_find_moments(const Isotropic *mixture, const LaneEvidence *evidence, const Moments *at) {
   const int lanes = evidence->lanes;
   for (int i = 0; i < mixture->d; i++) at->q[i] = evidence->eigenvalue[i * lanes];
-  denoiser_isotropic_shares(mixture, at->q, lanes, evidence->vector, at->share);
+  denoiser_isotropic_shares(mixture, at->q, lanes, evidence->vector, at->share, NULL);
   for (int i = 0; i < mixture->d; i++) {
     double *restrict mean = at->mean + i * lanes, *restrict variance = at->variance + i * lanes;
     for (int n = 0; n < lanes; n++) mean[n] = variance[n] = 0;

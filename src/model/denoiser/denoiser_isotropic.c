@@ -185,7 +185,7 @@ static void denoiser_isotropic_hessian_product(const Isotropic *mixture, double 
 }
 
 void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, int lanes, const double *b,
-                               double *share) {
+                               double *share, double *log_sum) {
   const int count = mixture->components;
   double top[CHUNK_LANES], total[CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
@@ -203,6 +203,8 @@ void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, int la
   }
   lanes_exponentiate(count, lanes, share, top, total);
   for (int k = 0; k < count * lanes; k++) share[k] /= total[k % lanes];
+  if (!log_sum) return;
+  for (int n = 0; n < lanes; n++) log_sum[n] = top[n] + log(total[n]);
 }
 
 void denoiser_isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {

@@ -29,9 +29,10 @@ void denoiser_isotropic_moments(const Isotropic *mixture, double *mean, double *
 void denoiser_isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                                 double *log_density, double *score);
 /* Computes share[C, N], the weights of the components after the evidence b[d, N] and q[d]: weight times the
- * integral of N(x; m_c, v_c I) exp(b' x - sum q x^2 / 2), normalised. N <= CHUNK_LANES. */
+ * integral of N(x; m_c, v_c I) exp(b' x - sum q x^2 / 2), normalised, and the logarithms of their sums,
+ * log_sum[N], which may be NULL. N <= CHUNK_LANES. */
 void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, int lanes, const double *b,
-                               double *share);
+                               double *share, double *log_sum);
 /* Finds the component with the largest weight times density at each point: component[N]. */
 void denoiser_isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 

@@ -42,15 +42,23 @@ static Status exact_diagonal_create(Sampler *self) {
   return STATUS_OK;
 }
 
+/* Notes the log marginal likelihood of a run, which is known. */
+static void exact_note_evidence(const Sampler *self, int run, double value) {
+  self->notes[run].log_evidence = value;
+  self->notes[run].log_evidence_error = 0;
+}
+
 /* Picks a component by its weight in the posterior, then draws from its Gaussian. */
 static void exact_diagonal_sample(const Sampler *self, const History *history, RngLanes rng, double *theta) {
   const DiagonalMixture *state = self->state;
   const Chain *chain = self->setup.prior->chain;
   const Isotropic *prior = self->setup.prior->isotropic;
   const HistoryView view = history_view_in(history_view(history, 1, 0, 1), chain->shift, chain->scale);
-  double share[ISOTROPIC_COMPONENTS];
+  double share[ISOTROPIC_COMPONENTS], residual, log_sum;
   history_diagonal(&view, state->q, state->b);
-  denoiser_isotropic_shares(prior, state->q, 1, state->b, share);
+  denoiser_isotropic_shares(prior, state->q, 1, state->b, share, &log_sum);
+  history_residual(&view, &residual);
+  exact_note_evidence(self, 0, log_sum - 0.5 * residual);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     rng_lanes_uniform(&chunk.rng, 1, state->uniform);
@@ -82,10 +90,18 @@ static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
 
 static void exact_mixture_sample(Sampler *self, const History *history, RngLanes rng, int draws,
                                  double *theta, int64_t *fallbacks) {
-  if (self->setup.diagonal)
+  if (self->setup.diagonal) {
     exact_diagonal_sample(self, history, rng, theta);
-  else
-    mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
+    return;
+  }
+  mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
+  if (draws == 1 || !mixture_posterior_is_exact(history->likelihood)) return;
+  for (int run = 0; run < history->runs; run++) {
+    const HistoryView view = history_view(history, 1, run, 1);
+    double residual;
+    history_residual(&view, &residual);
+    exact_note_evidence(self, run, mixture_posterior_marginal(self->state, run) - 0.5 * residual);
+  }
 }
 
 static void exact_mixture_moments(Sampler *self, const History *history, double *mean, double *covariance,

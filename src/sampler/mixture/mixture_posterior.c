@@ -74,6 +74,7 @@ Status mixture_posterior_begin(Arena *memory, const MixturePosteriorOps *ops, co
   ALLOCATE_ARRAYS(memory, components * n, &out->log_weight, &out->cumulative);
   ALLOCATE_ARRAYS(memory, n, &out->common, &out->largest, &out->total, &out->share);
   ALLOCATE(memory, out->jitters, n);
+  ALLOCATE(memory, out->marginal, runs);
   ALLOCATE(memory, out->uniform, m);
   ALLOCATE_ARRAYS(memory, m, &out->run, &out->component);
   ALLOCATE_ARRAYS(memory, d * m, &out->draw, &out->own_whitened, &out->together);
@@ -126,10 +127,13 @@ static void find(MixturePosterior *self, const HistoryView *runs, int64_t *fallb
   for (int n = 0; n < runs->lanes; n++) fallbacks[runs->first + n] += self->jitters[n];
 }
 
+/* Returns the logarithm of what the normalisers of the prior contain. */
+static double find_unit(const MixturePosterior *self) { return 0.5 * self->prior->d * log(2 * M_PI); }
+
 void mixture_posterior_evidence(MixturePosterior *self, const History *history, double *log_evidence,
                                 int64_t *fallbacks) {
   const int components = self->prior->components;
-  const double unit = 0.5 * self->prior->d * log(2 * M_PI); /* which the normalisers of the prior contain */
+  const double unit = find_unit(self);
   for (HistoryView runs = first_runs(self, history, MIXTURE_EVIDENCE); runs.lanes > 0;
        next_runs(self, &runs)) {
     find(self, &runs, fallbacks);
@@ -209,6 +213,15 @@ void mixture_posterior_pick(MixturePosterior *self, const HistoryView *runs, con
     self->component[n] = c;
   }
 }
+
+/* Keeps the evidence of these runs, whose weights have just been added. */
+static void keep_marginals(MixturePosterior *self, const HistoryView *runs) {
+  for (int n = 0; n < runs->lanes; n++)
+    self->marginal[runs->first + n] =
+        self->largest[n] + log(self->total[n]) + self->common[n] + find_unit(self);
+}
+
+double mixture_posterior_marginal(const MixturePosterior *self, int run) { return self->marginal[run]; }
 
 /* Returns whether each draw gets its own copy of a factor: it is the only one of its run, or the matrix is
  * small. */
@@ -307,6 +320,7 @@ void mixture_posterior_sample(MixturePosterior *self, const History *history, Rn
   for (HistoryView runs = first_runs(self, history, use); runs.lanes > 0; next_runs(self, &runs)) {
     find(self, &runs, fallbacks);
     add_weights(self, runs.lanes);
+    if (draws > 1) keep_marginals(self, &runs);
     draw_runs(self, &runs, rng, theta, component);
   }
 }

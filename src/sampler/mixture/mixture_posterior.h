@@ -74,6 +74,9 @@ void mixture_posterior_scale_component(MixturePosterior *self, int component, do
  * uses these and one more uniform. */
 void mixture_posterior_sample(MixturePosterior *self, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
+/* Returns the logarithm of the evidence of all components together (mixture_posterior_evidence) for a run of
+ * the last mixture_posterior_sample, which made several draws of each. */
+double mixture_posterior_marginal(const MixturePosterior *self, int run);
 /* Computes mean[d, B] and covariance[d, d, B] of these draws (with several candidates, of the approximation)
  * in closed form, with a fallback where that is not to be trusted, for draws from components first .. end - 1
  * alone, with their weights scaled to add up to 1. */

@@ -40,6 +40,7 @@ struct MixturePosterior {
   double *cumulative; /* [C, n]: sums of the weights, up to a factor of the run */
   double *largest, *total; /* [n]: of the weights */
   int *jitters; /* [n] */
+  double *marginal; /* [B]: of the last draws of a history, several of each run */
   /* Per draw: */
   double *uniform, *draw; /* [m], [d, m] */
   int *run, *component; /* [m]; the run is one of the n */
