@@ -99,7 +99,7 @@ class Posterior(Belief):
             library.age(self._handle, library.integer("rounds", rounds, 0, library.MOST_INT))
 
     def draw(self, m: int = 1) -> np.ndarray:
-        """m draws from the posterior, shape (m, d)."""
+        """m draws from the posterior, shape (m, d); from 100 on they are made together, as `thompson sample` makes them."""
         theta = np.empty((library.count("draws", m), self._d))
         with self._lock:
             library.draw(self._handle, len(theta), theta.ctypes.data)
@@ -162,7 +162,8 @@ class Posterior(Belief):
     def log_evidence(self) -> tuple[float, float]:
         """The log evidence of the observations, log p(y | x) under the prior, and its standard error, to compare priors or likelihoods.
 
-        For localised, twisted and smc_tempered. It comes from draws of its own, so that the next draws stay the same."""
+        For localised, twisted and smc_tempered, and with Gaussian rewards in closed form, with error 0, for ts, tuned_ts, mixts and exact.
+        It comes from draws of its own, so that the next draws stay the same."""
         value, error = ctypes.c_double(), ctypes.c_double()
         with self._lock:
             library.log_evidence(self._handle, value, error)

@@ -321,33 +321,60 @@ void thompson_observations(const thompson_posterior *self, double *x, double *y)
   memcpy(y, self->y, n * sizeof *y);
 }
 
-/* Counts a fallback if the m draws in self->rule.theta, which the sampler has not counted itself, cannot have
- * reached the posterior because of their spread, if there are enough of them. */
-static Status library_judge_draws(thompson_posterior *self, int m) {
+/* Counts a fallback if the m draws theta[d, m], which the sampler has not counted itself, cannot have reached
+ * the posterior because of their spread, if there are enough of them. */
+static Status library_judge_draws(thompson_posterior *self, const Sampler *sampler, int m,
+                                  const double *theta) {
   Spread spread;
   char sentence[256];
   if (m == 1) return STATUS_OK;
-  TRY(spread_measure(&self->rule.sampler, &self->history, m, self->rule.theta, &spread));
+  TRY(spread_measure(sampler, &self->history, m, theta, &spread));
   const bool wrong = spread_complaint(&spread, sizeof sentence, sentence);
   self->fallbacks += wrong && spread.from == DRAWN_AS_PROMISED;
   return STATUS_OK;
 }
 
-thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
-  if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
-  if (m > self->rule.sampler.setup.draws) TRY(library_posterior_begin_sampler(self, m));
+/* So many draws of one history are made together (SamplerSetup.for_themselves). */
+enum { FEWEST_TOGETHER = 100 };
+
+/* Creates a sampler of m draws for themselves, from the history as it is. The method has no state. */
+static Status library_create_together(Arena *memory, const thompson_posterior *self, int m, Sampler *out) {
+  SamplerSetup setup = self->rule.sampler.setup;
+  setup.draws = m;
+  setup.for_themselves = true;
+  setup.observations = self->history.rounds;
+  return sampler_create(memory, self->method, &setup, out);
+}
+
+/* Draws with `sampler`: scratch[d, m], which becomes theta[m, d]. */
+static Status library_draw_with(thompson_posterior *self, Sampler *sampler, int m, double *scratch,
+                                double *theta) {
   const RngLanes rng = rng_lanes(self->key, 0, 1, m, self->round);
   int64_t fallbacks = 0;
-  library_likelihood_begin(self->given);
-  self->rule.sampler.setup.for_themselves = true;
-  sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &fallbacks);
-  self->rule.sampler.setup.for_themselves = false;
+  sampler_sample(sampler, &self->history, rng, m, scratch, &fallbacks);
   TRY(library_likelihood_end(self->given, self->method));
   self->fallbacks += fallbacks;
   self->round++;
-  TRY(library_judge_draws(self, m));
-  io_dataset_transpose(self->d, m, self->rule.theta, theta);
-  return THOMPSON_OK;
+  TRY(library_judge_draws(self, sampler, m, scratch));
+  io_dataset_transpose(self->d, m, scratch, theta);
+  return STATUS_OK;
+}
+
+static Status library_draw_together(thompson_posterior *self, int m, double *theta) {
+  SCRATCH_ARENA(memory);
+  Sampler sampler;
+  double *scratch;
+  TRY(library_create_together(&memory, self, m, &sampler));
+  ALLOCATE(&memory, scratch, (size_t)self->d * (size_t)m);
+  return library_draw_with(self, &sampler, m, scratch, theta);
+}
+
+thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
+  if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
+  library_likelihood_begin(self->given);
+  if (m >= FEWEST_TOGETHER && !self->method->update) return library_draw_together(self, m, theta);
+  if (m > self->rule.sampler.setup.draws) TRY(library_posterior_begin_sampler(self, m));
+  return library_draw_with(self, &self->rule.sampler, m, self->rule.theta, theta);
 }
 
 /* Returns the largest log likelihood of each observation, summed, which evidence leaves out. */
@@ -363,17 +390,14 @@ thompson_status thompson_log_evidence(thompson_posterior *self, double *value, d
   enum { DRAWS = 1024 };
   SCRATCH_ARENA(scratch);
   const RngLanes rng = {.key = rng_key(self->seed, RNG_MARGINAL), .draws = DRAWS, .lanes = DRAWS};
-  SamplerSetup setup = self->rule.sampler.setup;
   int64_t fallbacks = 0;
   double *theta;
   Sampler sampler;
   if (self->forgets || self->method->update)
     return status_set(STATUS_INPUT, "sampler %s keeps no evidence of all observations with these options",
                       self->method->name);
-  setup.draws = DRAWS;
-  setup.for_themselves = true;
   library_likelihood_begin(self->given);
-  TRY(sampler_create(&scratch, self->method, &setup, &sampler));
+  TRY(library_create_together(&scratch, self, DRAWS, &sampler));
   if (!sampler_marginal(&sampler, &self->history, rng, value, error, &fallbacks)) {
     ALLOCATE(&scratch, theta, (size_t)self->d * DRAWS);
     sampler_sample(&sampler, &self->history, rng, DRAWS, theta, &fallbacks);
@@ -382,11 +406,10 @@ thompson_status thompson_log_evidence(thompson_posterior *self, double *value, d
   }
   TRY(library_likelihood_end(self->given, self->method));
   if (isnan(*value))
-    return status_set(
-        STATUS_INPUT,
-        "sampler %s does not know the log evidence with these options; smc_tempered, twisted and "
-        "localised can know it",
-        self->method->name);
+    return status_set(STATUS_INPUT,
+                      "sampler %s does not know the log evidence with these options; mixts, localised, "
+                      "smc_tempered and twisted can know it",
+                      self->method->name);
   *value += library_best_log_likelihood(self);
   self->fallbacks += fallbacks;
   return THOMPSON_OK;

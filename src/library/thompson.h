@@ -188,8 +188,9 @@ THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
  * `rounds`, so that the posterior moves towards the prior; thompson_observations then returns observations
  * with that evidence. Refused for samplers and likelihoods that keep more than evidence. */
 THOMPSON_API thompson_status thompson_age(thompson_posterior *posterior, int rounds);
-/* Makes m draws, theta[m, d]. The i-th call of this function or thompson_choose uses the random numbers of
- * round i - 1, so the first call gives the same draws as `thompson sample -n m`. */
+/* Makes m draws, theta[m, d]; 100 and more are made together, as `thompson sample` makes them. The i-th call
+ * of this function or thompson_choose uses the random numbers of round i - 1, so the first call gives the
+ * same draws as `thompson sample -n m`. */
 THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m, double *theta);
 /* Chooses *arm (from 0) among arms[k, d] by the option `rule` (`thompson list rules`). The default, thompson,
  * makes one draw and takes the arm with the largest x' theta. bayes_ucb counts the choices since the last
@@ -235,7 +236,8 @@ THOMPSON_API thompson_status thompson_posterior_open(const char *path, thompson_
 THOMPSON_API thompson_status thompson_p_value(const thompson_posterior *posterior, double *p_value);
 /* Computes the log evidence of the observations, log p(y | x) under the prior, and its standard error: in
  * closed form or from 1024 draws, or a cloud, of its own, so that the next draws stay the same. Refused for
- * samplers that do not know it (localised, twisted and smc_tempered do), and with the option "memory". */
+ * samplers that do not know it (localised, twisted and smc_tempered do, and with Gaussian rewards ts,
+ * tuned_ts, mixts and exact), and with the option "memory". */
 THOMPSON_API thompson_status thompson_log_evidence(thompson_posterior *posterior, double *value,
                                                    double *error);
 /* Frees a posterior; NULL is allowed. */

@@ -32,6 +32,7 @@ bool observed_fits(const SamplerOps *method, const SamplerSetup *setup) {
       likelihood_has_functions(setup->likelihood))
     return false;
   if (!setup->prior->isotropic && !observed_is_projection(method, setup)) return false;
+  if (setup->prior->mixture && unknown_noise_asked(setup->options)) return false;
   return !mixture_posterior_forgets(setup->options, setup->likelihood);
 }
 

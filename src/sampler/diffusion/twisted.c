@@ -44,7 +44,7 @@ enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
 typedef struct {
   int particles; /* P */
   int cloud_particles; /* 0: auto */
-  bool only_clouds; /* for which nothing below `variance` is needed */
+  bool clouds; /* for which nothing below `variance` is needed */
   double *mean, *variance; /* [d]: of the prior, in the chain's coordinates */
   JointChain chain;
   double *z; /* [d, n] */
@@ -202,26 +202,19 @@ static bool twisted_is_fine(const Schedule *schedule) {
   return fine && schedule->stages > 1;
 }
 
-/* Returns whether one cloud yields so many draws if they are wanted for themselves, which the library says
- * with each call. */
-static bool twisted_can_have_cloud(const SamplerSetup *setup, int draws) {
+/* Returns whether all draws of a history come from one cloud. */
+static bool twisted_has_cloud(const SamplerSetup *setup) {
   const Config *options = setup->options;
   if (!config_has(options, "cloud") || config_is(options, "cloud", "false"))
     return false; /* joint has none */
   if (config_is(options, "cloud", "true")) return true;
-  return draws >= CLOUD_FROM && twisted_is_fine(&setup->prior->chain->schedule) &&
-         !config_is(options, "covariance", "loss");
-}
-
-/* Returns whether one cloud yields so many draws. */
-static bool twisted_has_cloud(const SamplerSetup *setup, int draws) {
-  return twisted_can_have_cloud(setup, draws) &&
-         (setup->for_themselves || config_is(setup->options, "cloud", "true"));
+  return setup->for_themselves && setup->draws >= CLOUD_FROM &&
+         twisted_is_fine(&setup->prior->chain->schedule) && !config_is(options, "covariance", "loss");
 }
 
 /* Returns whether all draws come from clouds; a few at a time, as in settings spread over ranks, do not. */
 static bool twisted_has_vectors(const SamplerSetup *setup) {
-  return setup->draws >= CLOUD_FROM && twisted_has_cloud(setup, setup->draws);
+  return setup->draws >= CLOUD_FROM && twisted_has_cloud(setup);
 }
 
 /* ---- the samplers */
@@ -230,7 +223,7 @@ static void twisted_sample(Sampler *sampler, const History *history, RngLanes rn
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
   for (int run = 0; run < history->runs; run++) sampler->notes[run] = DRAW_NOTES_NONE;
-  if (self->only_clouds || twisted_has_cloud(&sampler->setup, draws)) {
+  if (self->clouds) {
     twisted_sample_clouds(sampler, history, rng, draws, theta, fallbacks);
     denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
     return;
@@ -247,14 +240,12 @@ static int64_t twisted_particles(const Config *options) {
   return config_has(options, "particles") ? config_int(options, "particles") : 1;
 }
 
-/* Reads the options of clouds if so many draws can be from one, and finds what they need of the prior. */
+/* Reads the options of clouds, and finds what they need of the prior. */
 static Status twisted_create_clouds(Sampler *sampler, const SamplerSetup *setup) {
   Twisted *self = sampler->state;
   const Config *options = setup->options;
-  if (!twisted_can_have_cloud(setup, setup->draws)) return STATUS_OK;
   if (!config_is(options, "cloud_particles", "auto"))
     self->cloud_particles = (int)config_int(options, "cloud_particles");
-  self->only_clouds = twisted_has_cloud(setup, setup->draws);
   ALLOCATE_ARRAYS(sampler->memory, sampler->d, &self->mean, &self->variance);
   return diffusion_moments_spread(setup->prior, self->mean, self->variance);
 }
@@ -266,8 +257,8 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   Twisted *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
-  TRY(twisted_create_clouds(sampler, setup));
-  if (self->only_clouds) return STATUS_OK;
+  self->clouds = twisted_has_cloud(setup);
+  if (self->clouds) return twisted_create_clouds(sampler, setup);
   TRY(particles_check_size(sampler->ops->name, particles, (int64_t)setup->runs * setup->draws, "draws"));
   self->particles = (int)particles;
   ALLOCATE(memory, self->z, (size_t)sampler->d * (size_t)lanes);
