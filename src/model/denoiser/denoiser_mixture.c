@@ -14,11 +14,11 @@
 
 typedef struct {
   Mixture mixture; /* of z */
-  double *constant; /* [C]: log weight of a component without its P_c and h_c */
 } Closed;
 
 /* One component for n lanes, and the sums so far. */
 typedef struct {
+  double *constant; /* [C]: log weight of a component without its P_c and h_c */
   double *precision; /* [d, d, n]: M */
   double *factor; /* [d, d, n]: P_c, then its Cholesky factor */
   double *mean; /* [d, n]: h_c, then P_c^-1 h_c, then its difference from the mean so far */
@@ -86,9 +86,12 @@ static void denoiser_finish_covariance(int d, int lanes, const double *restrict 
 }
 
 static Status mixture_component_create(const Denoiser *denoiser, Arena *memory, void **out) {
+  const Closed *self = denoiser->state;
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   Component *at;
   ALLOCATE(memory, at, 1);
+  ALLOCATE(memory, at->constant, self->mixture.components);
+  mixture_evidence_constants(&self->mixture, at->constant);
   ALLOCATE_ARRAYS(memory, matrix, &at->precision, &at->factor, &at->inverse);
   ALLOCATE(memory, at->mean, vector);
   ALLOCATE_ARRAYS(memory, DENOISER_LANES, &at->log_weight, &at->top, &at->total, &at->old_share, &at->share,
@@ -111,7 +114,7 @@ static void mixture_moments_at(const Denoiser *denoiser, const LaneEvidence *evi
     mixture_evidence_add(mixture, c, lanes, at->precision, evidence->vector, at->factor, at->mean);
     linalg_factor_cholesky(d, lanes, at->factor, lane_fallbacks);
     linalg_factor_forward(d, lanes, at->factor, at->mean);
-    mixture_evidence_weigh(d, lanes, self->constant[c], at->factor, at->mean, at->log_weight);
+    mixture_evidence_weigh(d, lanes, at->constant[c], at->factor, at->mean, at->log_weight);
     linalg_factor_backward(d, lanes, at->factor, at->mean);
     join_component(c == 0, lanes, at);
     denoiser_add_mean(d * lanes, lanes, at->part, at->mean, mean);
@@ -130,10 +133,8 @@ Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool stand
   out->scratch = mixture_component_create;
   out->moments = mixture_moments_at;
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
-  ALLOCATE(memory, self->constant, mixture->components);
   if (standardised) mixture_spread(mixture, out->shift, out->scale);
   mixture_copy_parameters(mixture, &self->mixture);
   TRY(mixture_standardise(&self->mixture, out->shift, out->scale));
-  mixture_evidence_constants(&self->mixture, self->constant);
   return STATUS_OK;
 }

@@ -13,3 +13,7 @@
 #define PRIOR_DECLARE(name) extern const PriorOps prior_##name;
 PRIOR_LIST(PRIOR_DECLARE)
 #undef PRIOR_DECLARE
+
+/* Creates the prior of a mixture as prior_from_mixture does, but for its chain, which the caller has
+ * (prior_mixture.c). */
+Status prior_from_mixture_without_chain(Arena *memory, const Mixture *mixture, Prior *out);

@@ -1,7 +1,7 @@
 /* A mixture of isotropic Gaussians as a prior. Its chain needs no matrices, in any number of dimensions. If
  * it is standardised, by the mean and by one scale for all directions, so that it stays isotropic. */
 #include "core/lanes.h"
-#include "model/prior/prior.h"
+#include "model/prior/families.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,8 +53,8 @@ static Status prior_isotropic_standardise(IsotropicPrior *self) {
 }
 
 /* Creates the mixture without its chain, and with matrices on request. */
-static Status prior_isotropic_begin(Arena *memory, const Isotropic *mixture, bool matrices,
-                                    const PriorFit *chain_settings, Prior *out, IsotropicPrior **state) {
+static Status prior_isotropic_begin(Arena *memory, const Isotropic *mixture, bool matrices, Prior *out,
+                                    IsotropicPrior **state) {
   SCRATCH_ARENA(scratch);
   Mixture expanded;
   IsotropicPrior *self;
@@ -63,7 +63,7 @@ static Status prior_isotropic_begin(Arena *memory, const Isotropic *mixture, boo
   *out = (Prior){.memory = memory, .ops = &isotropic_ops, .d = mixture->d, .state = self};
   if (matrices) {
     TRY(prior_isotropic_expand(&scratch, mixture, &expanded));
-    TRY(prior_from_mixture(memory, &expanded, chain_settings, out));
+    TRY(prior_from_mixture_without_chain(memory, &expanded, out));
   }
   out->chain = &self->chain;
   out->isotropic = &self->standardised;
@@ -74,8 +74,8 @@ static Status prior_isotropic_begin(Arena *memory, const Isotropic *mixture, boo
 Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out) {
   const size_t d = (size_t)mixture->d;
   IsotropicPrior *self;
-  TRY(prior_isotropic_begin(memory, mixture, (size_t)mixture->components * d * d <= MOST_NUMBERS,
-                            chain_settings, out, &self));
+  TRY(prior_isotropic_begin(memory, mixture, (size_t)mixture->components * d * d <= MOST_NUMBERS, out,
+                            &self));
   TRY(denoiser_isotropic_chain(memory, &self->standardised, &chain_settings->schedule, &self->chain));
   self->chain.last_stage = chain_settings->last_stage;
   return chain_settings->standardise ? prior_isotropic_standardise(self) : STATUS_OK;
@@ -83,11 +83,10 @@ Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *
 
 Status prior_isotropic_like(Arena *memory, const Isotropic *mixture, const Chain *like, const double *shift,
                             bool matrices, Prior *out) {
-  const PriorFit replaced = {.schedule = {.stages = 1, .alpha = 0.5}}; /* its chain is not used */
   const size_t d = (size_t)mixture->d;
   IsotropicPrior *self;
   Denoiser *denoiser;
-  TRY(prior_isotropic_begin(memory, mixture, matrices, &replaced, out, &self));
+  TRY(prior_isotropic_begin(memory, mixture, matrices, out, &self));
   self->chain = denoiser_isotropic_chain_like(like, &self->standardised);
   ALLOCATE_ARRAYS(memory, d, &self->chain.shift, &self->chain.scale);
   memcpy(self->chain.shift, shift, d * sizeof *shift);

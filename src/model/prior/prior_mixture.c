@@ -125,15 +125,40 @@ static Status prior_mixture_make_isotropic(Prior *prior, Closed *self) {
   return STATUS_OK;
 }
 
-/* Creates the prior of `mixture`, which is in the prior's memory and is prepared here, and builds the
- * chain. */
-static Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
-                                  const PriorFit *settings) {
+/* Finds the means of z, and the eigenvectors and eigenvalues of its covariances. */
+static Status prior_mixture_find_spectra(Closed *self) {
   SCRATCH_ARENA(scratch);
-  Arena *memory = prior->memory;
-  Mixture standardised; /* of z */
+  const size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
+  Mixture standardised;
+  TRY(mixture_copy(&scratch, &self->mixture, &standardised));
+  TRY(mixture_standardise(&standardised, self->chain.shift, self->chain.scale));
+  memcpy(self->mean, standardised.mean, count * d * sizeof *self->mean);
+  for (size_t c = 0; c < count; c++) {
+    double *l = self->eigenvalue + c * d;
+    TRY(linalg_eigen((int)d, standardised.covariance + c * d * d, self->basis + c * d * d, l));
+    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l is in rising order */
+  }
+  return STATUS_OK;
+}
+
+/* Does the same for covariances that are multiples of I, with one scale for all directions. */
+static void prior_mixture_set_spectra(Closed *self) {
+  const size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
+  const double scale = self->chain.scale[0];
+  for (size_t c = 0; c < count; c++)
+    for (size_t i = 0; i < d; i++) {
+      self->mean[c * d + i] = (self->mixture.mean[c * d + i] - self->chain.shift[i]) / scale;
+      self->eigenvalue[c * d + i] = self->mixture.covariance[c * d * d] / (scale * scale);
+      self->basis[(c * d + i) * d + i] = 1;
+    }
+}
+
+/* Creates the prior of `mixture`, which is in the prior's memory and is prepared here. */
+static Status prior_closed_begin(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
+                                 Closed **out) {
   Closed *self;
-  ALLOCATE(memory, self, 1);
+  ALLOCATE(prior->memory, self, 1);
+  *out = self;
   self->mixture = *mixture;
   self->choice = *choice;
   prior->state = self;
@@ -141,6 +166,21 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   prior->isotropic = NULL;
   TRY(mixture_prepare(&self->mixture));
   prior->mixture = &self->mixture;
+  return STATUS_OK;
+}
+
+static Status prior_closed_create_denoiser(Prior *prior, Closed *self) {
+  TRY(denoiser_mixture_create(prior->memory, &self->mixture, true, &self->denoiser));
+  prior->denoiser = &self->denoiser;
+  return STATUS_OK;
+}
+
+/* Creates the prior of `mixture` in the same way, and builds the chain. */
+static Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
+                                  const PriorFit *settings) {
+  Arena *memory = prior->memory;
+  Closed *self;
+  TRY(prior_closed_begin(prior, mixture, choice, &self));
   /* In fewer dimensions matrices cost nothing. */
   const bool isotropic = mixture->d > LINALG_BATCH_DIMENSION && prior_mixture_is_isotropic(&self->mixture);
   if (settings->closed_only && !isotropic) return STATUS_OK;
@@ -155,31 +195,42 @@ static Status prior_closed_create(Prior *prior, const Mixture *mixture, const Mi
   atomic_store(self->diffused->mixture.inverse.found, true); /* what is filled for each stage */
   if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
   if (isotropic) TRY(prior_mixture_make_isotropic(prior, self));
-  TRY(mixture_copy(&scratch, &self->mixture, &standardised));
-  TRY(mixture_standardise(&standardised, self->chain.shift, self->chain.scale));
-  memcpy(self->mean, standardised.mean, count * d * sizeof *self->mean);
-  for (size_t c = 0; c < count; c++) {
-    double *l = self->eigenvalue + c * d;
-    TRY(linalg_eigen((int)d, standardised.covariance + c * d * d, self->basis + c * d * d, l));
-    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l is in rising order */
-  }
-  TRY(denoiser_mixture_create(memory, &self->mixture, true, &self->denoiser));
+  if (isotropic)
+    prior_mixture_set_spectra(self);
+  else
+    TRY(prior_mixture_find_spectra(self));
   self->chain.state = self;
   self->chain.noise = prior_closed_noise;
   self->chain.noise_vjp = prior_closed_noise_vjp;
   self->chain.noise_jacobian = prior_closed_noise_jacobian;
   self->chain.density = prior_closed_density;
   prior->chain = &self->chain;
-  prior->denoiser = &self->denoiser;
+  return prior_closed_create_denoiser(prior, self);
+}
+
+static const MixtureChoice NO_CHOICE = {.count = 0};
+
+/* Sets out to what a prior of the mixture is without any state, and copies its parameters. */
+static Status prior_closed_copy(Arena *memory, const Mixture *mixture, Prior *out, Mixture *copy) {
+  *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
+  TRY(mixture_create(memory, mixture->d, mixture->components, copy));
+  mixture_copy_parameters(mixture, copy);
   return STATUS_OK;
 }
 
 Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = mixture->components == 1 ? &prior_gaussian : &prior_mixture};
   Mixture copy;
-  TRY(mixture_create(memory, mixture->d, mixture->components, &copy));
-  mixture_copy_parameters(mixture, &copy);
-  TRY(prior_closed_create(out, &copy, &(MixtureChoice){.count = 0}, chain_settings));
+  TRY(prior_closed_copy(memory, mixture, out, &copy));
+  TRY(prior_closed_create(out, &copy, &NO_CHOICE, chain_settings));
+  return prior_find_fixed(out);
+}
+
+Status prior_from_mixture_without_chain(Arena *memory, const Mixture *mixture, Prior *out) {
+  Mixture copy;
+  Closed *self;
+  TRY(prior_closed_copy(memory, mixture, out, &copy));
+  TRY(prior_closed_begin(out, &copy, &NO_CHOICE, &self));
+  TRY(prior_closed_create_denoiser(out, self));
   return prior_find_fixed(out);
 }
 
