@@ -24,8 +24,10 @@ double guard_of(const SamplerSetup *setup);
 
 /* Creates the mixture of the prior's components, with weights times 1 - g, and last the wide Gaussian. */
 Status guard_mixture(Arena *memory, const Prior *prior, double g, Mixture *out);
-/* Creates a guard for g > 0. Returns STATUS_INPUT if the prior has no mixture to stand in for it. */
-Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **out);
+/* Creates a guard for g > 0. `together`: all draws are of one history (sampler/observed.h), so that it works
+ * in the few directions that are seen (guard_seen.h). Returns STATUS_INPUT if the prior has no mixture to
+ * stand in for it. */
+Status guard_create(Arena *memory, const SamplerSetup *setup, double g, bool together, Guard **out);
 
 /* Replaces the lanes of theta[d, N] that belong to the wide Gaussian by draws from its posterior. The streams
  * are separate from the sampler's, but named like `rng`. */

@@ -238,8 +238,8 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
                       "option guard=%g needs rewards that depend on phi' theta, and the "
                       "likelihood is known by a function of theta",
                       g);
-  if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
   out->observed = observed_fits(method, setup);
+  if (g > 0) TRY(guard_create(memory, setup, g, out->observed, &out->guard));
   return out->observed ? observed_check(method, setup) : sampler_create_state(out);
 }
 

@@ -299,12 +299,22 @@ Status study_belief_print(const Belief *belief, const SamplerOps *sampler, FILE 
   return STATUS_OK;
 }
 
+/* Creates N(0, I), without matrices where the problem has none. */
+static Status study_belief_standard(Arena *memory, const Belief *belief, const Problem *problem, Prior *out) {
+  SCRATCH_ARENA(scratch);
+  Isotropic standard;
+  if (problem->theta.isotropic.d == 0) return prior_standard(memory, problem->d, &belief->fit, out);
+  TRY(denoiser_isotropic_create(&scratch, problem->d, 1, &standard));
+  standard.weight[0] = standard.variance[0] = 1;
+  return prior_isotropic(memory, &standard, &belief->fit, out);
+}
+
 Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                           Prior *out) {
   char path[4096];
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; break;
-  case BELIEF_STANDARD: TRY(prior_standard(memory, problem->d, &belief->fit, out)); break;
+  case BELIEF_STANDARD: TRY(study_belief_standard(memory, belief, problem, out)); break;
   case BELIEF_WEIGHTS: TRY(prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out)); break;
   case BELIEF_ISING: TRY(prior_ising(memory, problem->d, &belief->fit, out)); break;
   case BELIEF_EXACT: TRY(problem_exact_prior(memory, problem, &belief->fit, out)); break;
@@ -405,7 +415,8 @@ Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const
                     /* the choice is still to be made: one that takes any likelihood */
                     .auto_sampler = family == &prior_auto ? "localised" : NULL};
   }
-  if (belief->guard.weight > 0) TRY(prior_check_guard(&prior));
+  const bool isotropic = prior.isotropic && belief->guard.tasks == 0; /* as sampler/guard_seen.h has it */
+  if (belief->guard.weight > 0 && !isotropic) TRY(prior_check_guard(&prior));
   if (sampler_misfit(sampler, &prior, &belief->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
   return STATUS_OK;

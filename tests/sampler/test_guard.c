@@ -381,6 +381,98 @@ static void test_files(void) {
   remove("guard_prior.nc");
 }
 
+/* ---- all draws of one history */
+
+enum { WIDE = 40, SEEN = 4, MANY = 20000 };
+
+/* A sampler of draws for themselves, or one for each run as in a bandit, and two histories. */
+typedef struct {
+  Arena memory;
+  Likelihood likelihood;
+  History history;
+  Config *options;
+  Sampler sampler;
+  int64_t fallbacks[2];
+} TwoRuns;
+
+static void two_runs_free(TwoRuns *self) { arena_free(&self->memory); }
+
+static void two_runs_create(const Prior *prior, const char *family, const char *set, bool together,
+                            TwoRuns *out) {
+  const SamplerOps *method = sampler_find("mixts");
+  double x[2 * WIDE], y[2];
+  Rng rng = fixture_rng(3, 3);
+  out->likelihood = (Likelihood){.ops = likelihood_find(family), .noise = 0.8};
+  CHECK_OK(history_create(&out->memory, WIDE, 2, &out->likelihood, &out->history));
+  CHECK_OK(history_reserve(&out->history, SEEN));
+  for (int l = 0; l < SEEN; l++) {
+    rng_normal(&rng, 2 * WIDE, x);
+    rng_normal(&rng, 2, y);
+    for (int b = 0; b < 2; b++) y[b] = fixture_reward(&out->likelihood, 4 * y[b]);
+    history_record(&out->history, NULL, x, y);
+  }
+  CHECK_OK(config_options(&out->memory, "test", sampler_keys(method), 1, &set, &out->options));
+  const SamplerSetup setup = {.prior = prior,
+                              .likelihood = &out->likelihood,
+                              .runs = 2,
+                              .draws = together ? MANY : 1,
+                              .for_themselves = together,
+                              .observations = SEEN,
+                              .options = out->options};
+  CHECK_OK(sampler_create(&out->memory, method, &setup, &out->sampler));
+  CU_ASSERT_EQUAL(out->sampler.observed, together);
+}
+
+/* Returns a mixture of isotropic components, or of others. */
+static Mixture two_components(Arena *memory, bool isotropic) {
+  Mixture out;
+  Rng rng = fixture_rng(5, 5);
+  ASSERT(mixture_create(memory, WIDE, 2, &out) == STATUS_OK);
+  for (int c = 0; c < 2; c++) {
+    out.weight[c] = c ? 0.7 : 0.3;
+    rng_normal(&rng, WIDE, out.mean + c * WIDE);
+    for (int i = 0; i < WIDE * WIDE; i++)
+      out.covariance[c * WIDE * WIDE + i] = (i % (WIDE + 1) == 0 ? 0.5 : 0) + (isotropic ? 0 : 0.1 * (c + 1));
+  }
+  ASSERT(mixture_prepare(&out) == STATUS_OK);
+  return out;
+}
+
+/* Checks the guard of draws of one history, which sees four directions of 40, against the one with matrices
+ * in all: equal weights (with clicks both are by expectation propagation, which stops at steps of 1e-8), and
+ * with Gaussian rewards mean and covariance of 20 000 draws those of the closed form, within 5.5 standard
+ * errors (of 1 640 numbers), also if the wide Gaussian's draws are shrunk. */
+static void test_draws_of_one_history(void) {
+  static const char *const families[] = {"gaussian", "logistic"}, *const sets[] = {"guard=0.6", "guard=auto"};
+  const PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
+  static double mean[2 * WIDE], covariance[2 * WIDE * WIDE], own_mean[WIDE], own[WIDE * WIDE];
+  for (int k = 0; k < 8; k++) {
+    SCRATCH_ARENA(memory);
+    SCOPED(TwoRuns, together, two_runs_free);
+    SCOPED(TwoRuns, apart, two_runs_free);
+    const Mixture mixture = two_components(&memory, k & 1);
+    const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
+    double weight[2], expected[2];
+    two_runs_create(&prior, families[k / 4], sets[k / 2 % 2], true, &together);
+    two_runs_create(&prior, families[k / 4], sets[k / 2 % 2], false, &apart);
+    CU_ASSERT(sampler_guard_weight(&together.sampler, &together.history, weight, together.fallbacks));
+    CU_ASSERT(sampler_guard_weight(&apart.sampler, &apart.history, expected, apart.fallbacks));
+    for (int b = 0; b < 2; b++) CHECK_NEAR(weight[b], expected[b], k < 4 ? 1e-9 : 1e-6);
+    if (k >= 4) continue;
+    const RngLanes rng = rng_lanes(rng_key(FIXTURE_SEED, RNG_TEST), 0, 2, MANY, 0);
+    double *theta = (double *)fixture_new(2 * WIDE * MANY, sizeof *theta);
+    sampler_sample(&together.sampler, &together.history, rng, MANY, theta, together.fallbacks);
+    sampler_moments(&apart.sampler, &apart.history, (RngLanes){0}, NULL, mean, covariance, apart.fallbacks);
+    for (int b = 0; b < 2; b++) {
+      for (int i = 0; i < WIDE; i++) own_mean[i] = mean[2 * i + b];
+      for (int i = 0; i < WIDE * WIDE; i++) own[i] = covariance[2 * i + b];
+      fixture_check_moments(WIDE, 2, MANY, b, theta, own_mean, own, 5.5);
+    }
+    CU_ASSERT(together.fallbacks[0] == 0 && together.fallbacks[1] == 0);
+    free(theta);
+  }
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"every sampler", test_every_sampler},
                          {"one more component", test_more_component},
@@ -391,6 +483,7 @@ int main(void) {
                          {"shrunk draws", test_shrink},
                          {"contamination", test_contamination},
                          {"files", test_files},
+                         {"draws of one history", test_draws_of_one_history},
                          CU_TEST_INFO_NULL};
   return harness_run("guard", tests);
 }
