@@ -105,6 +105,8 @@ static Status app_plan_add_settings(const Study *study, const PlanTimes *times, 
     SCOPED(Problem, problem, problem_destroy);
     TRY(study_problem_create(file->settings[s], &problem));
     out->spread = fmax(out->spread, study->spread_bytes[s]);
+    if (!problem.distributed && study->ops->bytes)
+      out->task = fmax(out->task, study->ops->bytes(study, file->settings[s], &problem));
     out->arms = problem.arms > out->arms ? problem.arms : out->arms;
     TRY(app_plan_count_priors(study, times, s, &problem, &fits, out));
     app_plan_add_files(study, s, &problem, weights);
@@ -137,7 +139,8 @@ Status app_plan_estimate_study(const Study *study, const PlanTimes *times, Estim
   *out = (Estimate){0};
   TRY(app_plan_add_settings(study, times, out));
   out->memory = 4e7 + 2 * curves * most +
-                (double)study->runs.block * (curves + out->arms * 8 * sizeof(double)) + out->networks;
+                (double)study->runs.block * (curves + out->arms * 8 * sizeof(double)) + out->networks +
+                out->task;
   app_plan_add_runs(study, times, out);
   return STATUS_OK;
 }

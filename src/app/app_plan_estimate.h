@@ -21,6 +21,7 @@ typedef struct {
   int arms; /* the most of a setting */
   double memory; /* bytes per rank: one block and the arrays of the reducer */
   double networks; /* the part of `memory` for Gaussians on the weights of a network */
+  double task; /* and for what else a task holds */
   double spread; /* bytes of the matrices of the largest setting that spreads them, over its ranks */
   PlanFiles files;
 } Estimate;

@@ -188,6 +188,7 @@ const StudyOps study_posterior = {
     .points = study_posterior_points,
     .points_key = "problem.sample_sizes",
     .draws = study_posterior_all_draws,
+    .bytes = study_posterior_bytes,
     .axis_value = study_posterior_axis_value,
     .check_setting = study_posterior_check_setting,
     .check_policy = study_posterior_check_policy,

@@ -356,11 +356,15 @@ static Status study_posterior_run_block(const TaskRun *run, int first, int runs,
   return STATUS_OK;
 }
 
-/* Takes as many runs side by side as have small matrices together: results do not depend on it. */
-Status study_posterior_run(const TaskRun *run) {
+int study_posterior_together(int d, int runs) {
   static const double MOST_NUMBERS = 1 << 24;
-  const double square = (double)run->problem->d * run->problem->d, together = floor(MOST_NUMBERS / square);
-  const int all = run->task->runs, most = together >= all ? all : together > 1 ? (int)together : 1;
+  const double together = floor(MOST_NUMBERS / ((double)d * d));
+  return together >= runs ? runs : together > 1 ? (int)together : 1;
+}
+
+/* Takes a few runs side by side; results do not depend on how many. */
+Status study_posterior_run(const TaskRun *run) {
+  const int all = run->task->runs, most = study_posterior_together(run->problem->d, all);
   double seconds = 0;
   for (int first = 0; first < all; first += most)
     TRY(study_posterior_run_block(run, first, all - first < most ? all - first : most, &seconds));

@@ -35,6 +35,10 @@ int study_posterior_points(const Config *setting);
 int64_t study_posterior_size(const Config *setting, const Problem *problem, int point);
 int study_posterior_last_size(const Config *setting, const Problem *problem);
 
+/* Returns how many of this many runs a task takes side by side: as many as have small matrices together. */
+int study_posterior_together(int d, int runs);
+/* Returns, roughly, the bytes that a task holds (study.h). */
+double study_posterior_bytes(const Study *study, const Config *setting, const Problem *problem);
 /* Runs a task on one rank (study.h). */
 Status study_posterior_run(const TaskRun *run);
 

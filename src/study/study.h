@@ -119,6 +119,9 @@ typedef struct {
   /* OPTIONAL, where a run does not make one draw in each of problem.rounds rounds. Returns how many draws it
    * makes, roughly: settings are compared by it (study_task_size). */
   double (*draws)(const Config *setting);
+  /* OPTIONAL, where it is more than its curves. Returns, roughly, the bytes that a task of the setting holds
+   * at once. */
+  double (*bytes)(const Study *study, const Config *setting, const Problem *problem);
   /* Runs one task into its result. Errors belong to the task alone. */
   Status (*run)(const TaskRun *run);
   /* OPTIONAL, all or none. Whether the matrices of a setting can be spread over ranks with every policy of

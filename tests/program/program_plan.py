@@ -6,6 +6,7 @@ import re
 import shutil
 import stat
 import subprocess
+import unittest
 
 import netCDF4
 import numpy as np
@@ -25,6 +26,14 @@ problem: {family: inverse, theta: gm_sphere, dimension: 40, arms: 40, sample_siz
 prior: {standardise: false}
 linear_algebra: {distributed_from: 40}
 policies: [exact]
+"""
+MEMORY = """
+name: memory
+study: posterior
+runs: {runs}
+problem: {{family: inverse, theta: gm_sphere, dimension: {d}, arms: {arms}, sample_sizes: arms}}
+prior: {{stages: 10}}
+policies: [{{name: {policy}, prior: exact}}]
 """
 
 
@@ -64,6 +73,18 @@ class Plan(program.ProgramTest):
         self.assertEqual(set(plan["seconds_per_run"].values()), {None})
         self.assertIn("# time: unknown; --calibrate measures it", self.succeed("plan", self.study).stdout)
         self.assertEqual(os.listdir(self.folder), ["small.yaml"])
+
+    @unittest.skipIf(program.SANITIZED, "the sanitizers have memory of their own")
+    def test_memory_of_posterior_studies(self):
+        """The peak of a run is within a factor of two of what `plan` says, whatever the dimension and the sampler."""
+        for d, runs, policy in ((2, 20, "twisted"), (200, 2, "diffts"), (200, 2, "localised"), (2000, 2, "tilted")):
+            study = self.write("memory.yaml", MEMORY.format(d=d, runs=runs, arms=min(d, 20), policy=policy))
+            said = self.plan(study=study)["memory_bytes_per_rank"]
+            with subprocess.Popen([program.PROGRAM, "run", study, "-o", self.path(f"memory{d}{policy}")], stdout=subprocess.DEVNULL) as process:
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            self.assertTrue(0.5 < usage.ru_maxrss * 1024 / said < 2, f"{d} {policy}: {usage.ru_maxrss / 1e3} MB, and plan says {said / 1e6}")
 
     def test_many_settings(self):
         """Ten are printed, and how many more there are."""
