@@ -56,7 +56,7 @@ typedef struct {
 } AppVerb;
 
 extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,
-    app_prune, app_score, app_tune, app_verify, app_bench;
+    app_rerun, app_prune, app_score, app_tune, app_verify, app_bench;
 
 /* Takes the arguments, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help`
  * answers once; argv[0] is "thompson VERB". --help and usage errors end the program. */
@@ -122,6 +122,8 @@ void app_scratch_destroy(Scratch *scratch);
 /* Notes on stderr, on rank 0, which keys are set although they have no effect. */
 Status app_note_unused(const Study *study);
 
+/* Prints a line on a task: "task 3 (setting S, policy P, runs 0 to 7): VERDICT REASON". */
+void app_print_task(const Study *study, const Task *task, const char *verdict, const char *reason);
 /* Prints the leaderboard on stdout: the first curve for each policy in each setting of which some run has
  * ended, at all points if there are few, otherwise at the last one; and what went wrong numerically. */
 void app_print_table(const Study *study, const Leaderboard *board);

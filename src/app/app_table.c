@@ -1,4 +1,4 @@
-/* The table that `run`, `reduce` and `status --table` print. */
+/* What verbs print of tasks: the table that `run`, `reduce` and `status --table` print. */
 #include "app/app.h"
 #include "sampler/check/draws_check.h"
 
@@ -7,6 +7,12 @@ int app_label_width(const StudyFile *file) {
   for (int p = 0; p < file->policy_count; p++)
     if (strlen(file->policies[p].label) > widest) widest = strlen(file->policies[p].label);
   return (int)widest;
+}
+
+void app_print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
+  printf("task %d (setting %s, policy %s, runs %u to %u): %s%s\n", task->index,
+         study->file->setting_labels[task->setting], study->file->policies[task->policy].label,
+         task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
 }
 
 /* Prints a number in a column, or "-" if it is NaN: all runs failed, or one alone has no standard error. */

@@ -24,12 +24,6 @@ typedef struct {
   int others, others_damaged; /* other files: journals, priors, results, prior samples */
 } Found;
 
-static void print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
-  printf("task %d (setting %s, policy %s, runs %u to %u): %s%s\n", task->index,
-         study->file->setting_labels[task->setting], study->file->policies[task->policy].label,
-         task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
-}
-
 /* Checks the checksum of a file, if the file exists. */
 static Status verify_check_file(const char *name, Found *found) {
   char path[4096];
@@ -122,7 +116,7 @@ static Status verify_folder(void) {
     bool usable = false;
     if (finished.state[i] == RUN_NOT_RUN) continue;
     TRY(finished_try(&finished, &task, &usable));
-    if (!usable) print_task(&study, &task, "UNUSABLE: ", status_message());
+    if (!usable) app_print_task(&study, &task, "UNUSABLE: ", status_message());
     found.read++;
     found.damaged += !usable;
     /* Failed tasks, and tasks of settings spread over ranks, are not run again. */
@@ -144,7 +138,7 @@ static Status verify_folder(void) {
     const Task task = study_task(&study, found.order[i]);
     bool same = false;
     TRY(verify_rerun_task(&finished, &task, &same));
-    print_task(&study, &task, same ? "same" : "DIFFERENT", "");
+    app_print_task(&study, &task, same ? "same" : "DIFFERENT", "");
     different += !same;
   }
   if (different == 0 && found.damaged == 0 && found.others_damaged == 0) return STATUS_OK;

@@ -28,22 +28,24 @@ typedef struct {
 static Status finished_note_task(const Look *look, int task, const JournalRecord *record) {
   Finished *finished = look->finished;
   signed char *state = &finished->state[task];
-  const FinishedPlace place = {task, look->journal, record->at};
+  FinishedPlace *kept = &finished->place[task], place = {task, look->journal, record->at, record->finished};
+  const bool again = record->status == (RunStatus)*state; /* with the same outcome */
   if (record->status == RUN_OK) {
     finished->first = fmin(finished->first, record->finished);
     finished->last = fmax(finished->last, record->finished);
   }
-  if (*state == RUN_NOT_RUN || (*state == RUN_FAILED && record->status == RUN_OK)) {
-    *state = (signed char)record->status;
-    finished->place[task] = place;
-  } else if (*state == RUN_OK && record->status == RUN_OK) {
+  if (again && *state == RUN_OK) {
     GROW(finished->memory, finished->copy, finished->copies);
-    finished->copy[finished->copies++] = place;
+    finished->copy[finished->copies++] = record->finished > kept->finished ? *kept : place;
+  }
+  if (*state == RUN_NOT_RUN || (again ? record->finished > kept->finished : record->status == RUN_OK)) {
+    *state = (signed char)record->status;
+    *kept = place;
   }
   return STATUS_OK;
 }
 
-/* Notes a record. The first record of a task counts, but a success replaces a failure. */
+/* Notes a record. A success counts before a failure, and a later record before an earlier one. */
 static Status finished_note_record(void *context, const JournalRecord *record) {
   const Look *look = context;
   Finished *finished = look->finished;

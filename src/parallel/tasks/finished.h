@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
   int task, journal;
   int64_t at;
+  double finished; /* seconds since 1970 */
 } FinishedPlace;
 
 typedef struct {

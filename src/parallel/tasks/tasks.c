@@ -258,13 +258,14 @@ static Status tasks_take_from_queue(TasksRunner *runner) {
 
 bool tasks_has_to_run(const TasksRunner *runner, int index) {
   const TasksOptions *options = runner->options;
+  if (options->only) return options->only[index];
   return runner->state[index] == RUN_NOT_RUN &&
          study_shard(runner->study, index, options->shards) == options->shard &&
          !study_repeats_task(runner->study, index, options->shard, options->shards);
 }
 
-/* Lists the tasks that are in the wave of their setting, from the blocks seen to those wanted, and are to be
- * run, except those of settings that are spread over ranks. */
+/* Lists the tasks that are to be run, and are in the wave of their setting, from the blocks seen to those
+ * wanted, unless they are chosen one by one; except those of settings that are spread over ranks. */
 static void tasks_list_wave(TasksRunner *runner, const Adaptive *adaptive) {
   const Study *study = runner->study;
   runner->count = 0;
@@ -272,8 +273,8 @@ static void tasks_list_wave(TasksRunner *runner, const Adaptive *adaptive) {
     const Task task = study_task(study, i);
     const AdaptiveSetting *at = &adaptive->settings[task.setting];
     const int block = i % study->runs.blocks;
-    if (block >= at->seen && block < at->wanted && !study_task_is_distributed(study, &task) &&
-        tasks_has_to_run(runner, i))
+    const bool in_wave = runner->options->only || (block >= at->seen && block < at->wanted);
+    if (in_wave && !study_task_is_distributed(study, &task) && tasks_has_to_run(runner, i))
       runner->list[runner->count++] = i;
   }
 }
@@ -303,7 +304,7 @@ static Status tasks_run_waves(TasksRunner *runner, Adaptive *adaptive) {
     queue_destroy(runner->queue);
     runner->queue = NULL;
     TRY(status);
-    if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
+    if (!runner->study->runs.adaptive || runner->options->only || outcome->left > 0) return STATUS_OK;
     /* What each rank knows about the wave's tasks: */
     parallel_collect(runner->state, (size_t)runner->study->task_count);
     TRY(finished_look_all(runner->finished));

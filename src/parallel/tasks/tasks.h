@@ -11,6 +11,7 @@ typedef struct {
   ProgressMode progress;
   int64_t max_failures; /* stop when more tasks than this have failed */
   int shard, shards; /* which part of the study (study_shard) is run, and of how many */
+  const bool *only; /* [task_count], run these alone, in any wave; NULL: all that are unfinished */
   double task_timeout; /* seconds; > 0: every task runs in its own process, which is killed after this time */
   bool (*stop)(void); /* whether a stop is requested */
   double (*time_left)(void); /* seconds left for the work; INFINITY without a limit */
