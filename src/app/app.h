@@ -56,7 +56,7 @@ typedef struct {
 } AppVerb;
 
 extern const AppVerb app_run, app_plan, app_status, app_list, app_train, app_sample, app_prepare, app_reduce,
-    app_rerun, app_prune, app_score, app_tune, app_verify, app_bench;
+    app_rerun, app_export, app_prune, app_score, app_tune, app_verify, app_bench;
 
 /* Takes the arguments, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help`
  * answers once; argv[0] is "thompson VERB". --help and usage errors end the program. */

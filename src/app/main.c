@@ -36,6 +36,7 @@ static const struct {
     {"prepare", "turn MovieLens or MNIST into an embedding file", &app_prepare},
     {"reduce", "rebuild results.nc from the finished tasks", &app_reduce},
     {"rerun", "run finished tasks again, such as those that failed", &app_rerun},
+    {"export", "write the finished runs as a table in CSV", &app_export},
     {"prune", "remove finished tasks that the study no longer has", &app_prune},
     {"score", "score anyone's posterior draws against exact ones, on a frozen pack of problems", &app_score},
     {"verify", "read all finished tasks, run random ones again and compare every byte", &app_verify},

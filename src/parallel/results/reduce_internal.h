@@ -34,6 +34,9 @@ bool reduce_layout_has_part(const StudyCurve *curve, int part);
 enum { PART_NAME = 64 };
 /* Writes the name of the variable of a part, such as "regret_mean", and returns it. */
 const char *reduce_layout_part_name(const StudyCurve *curve, int part, char name[PART_NAME]);
+/* Writes the name of a swept key's variable, the key with underscores in place of dots, and returns it. */
+enum { AXIS_NAME = 128 };
+const char *reduce_layout_axis_name(const ConfigAxis *axis, char name[AXIS_NAME]);
 /* The variables of a study of estimates: name and meaning. */
 extern const char *const reduce_estimates[ESTIMATES_COUNT][2];
 

@@ -17,9 +17,7 @@ static bool reducer_has_tails(const Study *study) {
   return false;
 }
 
-/* The name of a swept key's variable: the key with underscores in place of dots. */
-enum { AXIS_NAME = 128 };
-static const char *reducer_axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
+const char *reduce_layout_axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
   snprintf(name, AXIS_NAME, "%s", axis->key);
   for (char *letter = name; *letter; letter++)
     if (*letter == '.') *letter = '_';
@@ -42,7 +40,7 @@ static Status reducer_define_variable(const Reducer *reducer, const char *variab
     else if (dimensions[i] == reducer->axis && reducer->study->ops->estimates)
       TRY(arena_print(&scratch, &names, "%s estimator", names));
   for (int a = 0; a < file->axis_count; a++)
-    TRY(arena_print(&scratch, &names, "%s %s", names, reducer_axis_name(&file->axes[a], name)));
+    TRY(arena_print(&scratch, &names, "%s %s", names, reduce_layout_axis_name(&file->axes[a], name)));
   TRY(store_variable(reducer->file, variable, type, rank, dimensions, words, units));
   return store_text_attribute(reducer->file, variable, "coordinates", names);
 }
@@ -130,7 +128,7 @@ static Status reducer_put_labels(Reducer *reducer) {
   for (int a = 0; a < file->axis_count; a++) {
     const ConfigAxis *axis = &file->axes[a];
     char name[AXIS_NAME], words[160];
-    reducer_axis_name(axis, name);
+    reduce_layout_axis_name(axis, name);
     snprintf(words, sizeof words, "swept key %s", axis->key);
     TRY(axis->numeric
             ? store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers)
