@@ -153,32 +153,39 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
   ALLOCATE(&memory, draws.theta, (size_t)c->run->prior->d * (size_t)runs);
   ALLOCATE(&memory, draws.fallbacks, runs);
   /* Each arm is observed in turn, until the sampler has used its time or the rounds end. */
-  double spent = 0; /* CPU seconds of the sampler, for observations of all runs */
-  for (int k = 1; k <= problem->rounds && spent < c->seconds; k++) {
+  Meter *meter = c->meter;
+  bench_meter_clear(meter);
+  for (int k = 1; k <= problem->rounds && meter->seconds < c->seconds; k++) {
     world_advance(&simulation.world, (uint32_t)k);
     for (int b = 0; b < runs; b++) simulation.arm[b] = k % problem->arms;
     world_play(&simulation.world, simulation.arm, simulation.phi, simulation.reward, simulation.regret);
     history_record(&simulation.history, simulation.arm, simulation.phi, simulation.reward);
     if (!draws.sampler.ops->update) continue;
-    const double start = clock_cpu();
+    bench_meter_start(meter);
     sampler_observe(&draws.sampler, &simulation.history, draws.fallbacks);
-    spent += clock_cpu() - start;
+    bench_meter_stop(meter);
   }
+  bench_meter_finish(meter);
+  const double spent = meter->seconds; /* for observations of all runs */
   const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(&draws, 1));
   double calls = 0;
-  bench_meter_clear(c->meter);
   c->counted.flops = 0;
-  bench_meter_start(c->meter);
+  bench_meter_start(meter);
   do {
     bench_time_draw_calls(&draws, at_once);
     calls += at_once;
-    bench_meter_stop(c->meter);
-  } while (c->meter->seconds < c->seconds);
+    bench_meter_stop(meter);
+  } while (meter->seconds < spent + c->seconds);
+  bench_meter_finish(meter);
   out->observations = simulation.history.rounds;
-  out->draw_seconds = (spent / simulation.history.rounds + c->meter->seconds / calls) / runs;
-  if (c->counted.flops == 0) return STATUS_OK;
-  out->draw_flops = c->counted.flops / calls / runs;
-  out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
+  out->draw_seconds = (spent / simulation.history.rounds + (meter->seconds - spent) / calls) / runs;
+  const SamplerOps *ops = draws.sampler.ops;
+  if (c->counted.flops > 0) out->draw_floats = c->counted.flops / calls / runs;
+  if (ops->operations) out->draw_doubles = ops->operations(&draws.sampler);
+  if (isnan(out->draw_floats) && isnan(out->draw_doubles)) return STATUS_OK;
+  const double at_peak = fmax(0, out->draw_floats) / meter->possible.floats +
+                         fmax(0, out->draw_doubles) / meter->possible.doubles;
+  out->draw_of_peak = at_peak * meter->seconds / out->draw_seconds;
   return STATUS_OK;
 }
 
@@ -235,12 +242,12 @@ static Status bench_measure_rounds(Case *c, Throughput *out) {
   return STATUS_OK;
 }
 
-Status bench_throughput_measure(const Study *study, int setting, int policy, const char *directory,
-                                double seconds, Meter *meter, Throughput *out) {
+Status bench_throughput_measure(const Study *study, ThroughputCase which, const char *directory, Meter *meter,
+                                Throughput *out) {
   SCOPED(TaskRun, run, study_task_run_destroy);
-  Case c = {.run = &run, .seconds = seconds, .meter = meter};
-  c.task = study_task(study, study_task_index(study, setting, policy, 0));
-  if (config_int(study->file->settings[setting], "problem.rounds") < 2)
+  Case c = {.run = &run, .seconds = which.seconds, .meter = meter};
+  c.task = study_task(study, study_task_index(study, which.setting, which.policy, 0));
+  if (config_int(study->file->settings[which.setting], "problem.rounds") < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
   TRY(study_task_run_create(study, &c.task, directory, &run));
   c.counted.prior = *run.prior;
@@ -251,7 +258,8 @@ Status bench_throughput_measure(const Study *study, int setting, int policy, con
                       .rounds = problem->rounds,
                       .runs = c.task.runs,
                       .draw_seconds = NAN,
-                      .draw_flops = NAN,
+                      .draw_floats = NAN,
+                      .draw_doubles = NAN,
                       .draw_of_peak = NAN};
   const Prior *prior = &c.counted.prior;
   const PriorFit *fit = &run.belief.fit;
@@ -266,5 +274,5 @@ Status bench_throughput_measure(const Study *study, int setting, int policy, con
   /* With one posterior per arm all arms are drawn together, so only rounds are reported. */
   if (sampler && !problem->per_arm && !config_is(run.policy->options, "posterior", "per_arm"))
     TRY(bench_measure_draws(&c, out));
-  return bench_measure_rounds(&c, out);
+  return which.draws_only ? STATUS_OK : bench_measure_rounds(&c, out);
 }

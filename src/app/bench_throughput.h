@@ -37,8 +37,9 @@ typedef struct {
    * processing an observation if the sampler does that separately. NAN if the policy does not sample. */
   int observations;
   double draw_seconds;
-  double draw_flops; /* products of networks; NAN: it uses none */
-  double draw_of_peak; /* draw_flops over what the float peak allows in the same CPU time; NAN as above */
+  double draw_floats; /* operations of the products of networks; NAN: it uses none */
+  double draw_doubles; /* those of small matrices (SamplerOps.operations); NAN: not known */
+  double draw_of_peak; /* the time that both take at the peaks, over the CPU time; NAN if both are */
   /* One round of one run, on average over rounds 2 .. rounds_reached: arms, draw, scores, reward, history. */
   int rounds_reached;
   double round_seconds;
@@ -49,9 +50,15 @@ typedef struct {
   double round_of_bandwidth;
 } Throughput;
 
-/* Measures the first block of a policy in a setting, for about `seconds` of CPU time for draws and the same
- * for rounds. The beginnings of simulations are left out; if simulations are short, measuring stops when it
- * has taken ten times as long with them. The prior is in DIR/priors. Errors: those of the policy, and
- * STATUS_INPUT for fewer than two rounds. */
-Status bench_throughput_measure(const Study *study, int setting, int policy, const char *directory,
-                                double seconds, Meter *meter, Throughput *out);
+/* What to measure. */
+typedef struct {
+  int setting, policy;
+  double seconds; /* CPU time for draws, and the same for rounds */
+  bool draws_only; /* no rounds */
+} ThroughputCase;
+
+/* Measures the first block of a policy in a setting, for about these seconds. The beginnings of simulations
+ * are left out; if simulations are short, measuring stops when it has taken ten times as long with them. The
+ * prior is in DIR/priors. Errors: those of the policy, and STATUS_INPUT for fewer than two rounds. */
+Status bench_throughput_measure(const Study *study, ThroughputCase which, const char *directory, Meter *meter,
+                                Throughput *out);

@@ -114,6 +114,14 @@ typedef struct {
    * keeps its own row even if the arms never change. */
   bool by_observation;
 
+  /* ---- what a draw costs: OPTIONAL */
+
+  /* Returns how many floating-point operations in double precision its algorithm needs for a draw, after one
+   * new observation, two for each multiply-add: products, factors and triangles of d x d matrices, with the
+   * triangle of a symmetric product alone. Random numbers, what is done entry by entry and the products of a
+   * chain's networks are not included. NAN: not known for this setup. */
+  double (*operations)(const Sampler *self);
+
   /* ---- what the convergence study compares, which observes one target again and again: OPTIONAL, one of
    * them */
 

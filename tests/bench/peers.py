@@ -294,22 +294,11 @@ def bench(ours):
     return [row for arguments in ((), published) for row in json.loads(ours.call("bench", "--json", *arguments))["rows"]]
 
 
-UPDATES, SAMPLES = 10, 20  # defaults: updates per round; gradients per update of vits2_hf
-OPERATIONS = {  # operations per draw after one new observation, two for each multiply-add: the products of matrices and vectors that the algorithm needs
-    "lints": lambda d: d**3 / 3 + 2 * d**2,  # a Cholesky factor, two triangles
-    "lmc": lambda d: 2 * d**3 + UPDATES * 2 * d**2,  # two squares of a symmetric matrix for the step length; gradients
-    "fgts": lambda d: 2 * d**3 + UPDATES * 2 * d**2,
-    "vits1": lambda d: 6 * d**3 + UPDATES * 6 * d**3,  # C'C, A B, the inverse of a definite matrix, C times it, and C refreshed once
-    "vits2": lambda d: 6 * d**3 + UPDATES * 5 * d**3,  # C'C, A B, C (C'C - A), and C refreshed once
-    "vits2_hf": lambda d: 6 * d**3 + UPDATES * (7 * d**3 + SAMPLES * 10 * d**2),  # the same, with A in a product, directions made orthogonal and used
-}
-
-
 def gradient(ours):
     """Samplers of small dense algebra: operations per draw over its time, next to the peak in the same run."""
-    found = json.loads(ours.call("bench", "--json", "--samplers", ",".join(OPERATIONS), "--set", "problem.dimension=[5,10,20,50]", "--seconds", "0.3"))
-    return [{"sampler": row["sampler"], "d": row["dimension"], "seconds_per_draw": row["seconds_per_draw"], "operations": OPERATIONS[row["sampler"]](row["dimension"]),
-             "of_peak": OPERATIONS[row["sampler"]](row["dimension"]) / row["seconds_per_draw"] / found["machine"]["peak_double_flops"]} for row in found["rows"]]
+    found = json.loads(ours.call("bench", "--share", "--json", "--samplers", "lints,lmc,fgts,vits1,vits2,vits2_hf", "--set", "problem.dimension=[5,10,20,50]", "--seconds", "0.3"))
+    return [{"sampler": row["sampler"], "d": row["dimension"], "seconds_per_draw": row["seconds_per_draw"], "operations": row["double_flops_per_draw"],
+             "of_peak": row["draw_fraction_of_peak"]} for row in found["rows"]]
 
 
 def own(ours, name):

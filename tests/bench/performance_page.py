@@ -346,7 +346,7 @@ Both count the products of the network; a step also draws cases, takes the momen
 
 {vits}{vits_floor}
 
-A draw after a new observation with default settings (`thompson bench`), and the share of the peak in float64 that the products of its algorithm would take (`OPERATIONS` in `tests/bench/peers.py`); random numbers, guards, and the products that a bound on the step takes where the matrix itself does not decide are not counted.
+A draw after a new observation with default settings (`thompson bench`), and the share of the peak in float64 that the products of its algorithm would take (`thompson bench --share`); random numbers, guards, and the products that a bound on the step takes where the matrix itself does not decide are not counted.
 
 {gradient}
 

@@ -4,7 +4,53 @@ import json
 import os
 import resource
 
+import numpy as np
+
 import program
+
+def count_vits2(d, updates=10):
+    """Operations of a round of VITS-II on a quadratic potential, and a draw: NumPy's products, each counted by its shape."""
+    count = 0
+
+    def product(a, b, symmetric=False):
+        nonlocal count
+        rows, columns = a.shape[0], b.shape[1]
+        entries = rows * (rows + 1) // 2 if symmetric else rows * columns
+        count += 2 * entries * a.shape[1]
+        return a @ b
+
+    hessian, root, inverse, mean = 3 * np.eye(d), np.eye(d), np.eye(d), np.zeros((d, 1))
+    fourth = product(product(hessian, hessian, symmetric=True), hessian @ hessian, symmetric=True)     # bounds the largest eigenvalue
+    h = 0.4 / np.trace(fourth) ** 0.25
+    inverse = product(inverse, 2 * np.eye(d) - product(root, inverse))     # once in ten updates
+    for _ in range(updates):
+        eps = np.ones((d, 1))
+        gradient = product(hessian, mean + product(root, eps)) - product(inverse.T, eps)
+        excess = product(inverse.T, inverse, symmetric=True) - hessian
+        mean = mean - h * gradient
+        root = root + h * (inverse.T - product(hessian, root))
+        inverse = inverse - h * product(inverse, excess)
+    product(root, np.ones((d, 1)))
+    return count
+
+
+def count_lints(d):
+    """Operations of a Cholesky factor and two triangular solutions, in loops."""
+    matrix, count = np.eye(d) + 0.1, 0
+    factor = np.zeros((d, d))
+    for j in range(d):
+        for i in range(j, d):
+            rest = matrix[i, j]
+            for k in range(j):
+                rest -= factor[i, k] * factor[j, k]
+                count += 2
+            factor[i, j] = rest**0.5 if i == j else rest / factor[j, j]
+            count += 1
+    for _ in range(2):
+        for i in range(d):
+            count += 2 * i + 1
+    return count
+
 
 TINY = ["--seconds", "0.002", "--set", "problem.arms=20", "--set", "problem.rounds=10", "--set", "runs=16"]
 
@@ -36,11 +82,11 @@ class Bench(program.ProgramTest):
 
     def test_work(self):
         """Networks 2-8-6-2 in 12 stages: 2 (16 + 48 + 12) operations each; dps also multiplies by the Jacobian, the same work again, forward
-        and back. In addition, the scores of 20 arms, 2 d each."""
+        and back. In rounds, in addition, the scores of 20 arms, 2 d each."""
         rows = self.bench("--samplers", "ts,diffts,dps", "--set", "prior.hidden=[8,6]", "--set", "prior.stages=12")["rows"]
         network = 12 * 2 * (2 * 8 + 8 * 6 + 6 * 2)
         for row, draw in zip(rows, (None, network, 3 * network)):
-            self.assertEqual(row["flops_per_draw"], draw)
+            self.assertEqual(row["float_flops_per_draw"], draw)
             self.assertAlmostEqual(row["flops_per_round"], (draw or 0) + 80, places=6)
         self.assertEqual([row["stages"] for row in rows], [None, 12, 12])
         self.assertEqual([row["hidden"] for row in rows], [[], [8, 6], [8, 6]])
@@ -48,6 +94,29 @@ class Bench(program.ProgramTest):
         evidence = 2 * 8 * (4 + 2)
         self.assertAlmostEqual(rows[0]["bytes_per_round"], 8 * 2 * 20 + evidence)
         self.assertAlmostEqual(rows[1]["bytes_per_round"], 8 * 2 * 20 + evidence + weights)
+
+    def test_share(self):
+        """Draws alone, in three sizes, with shares of the peak; the operations of diffts, lints and vits2 are those that the same algebra in NumPy and
+        in loops takes, where every multiply-add is counted, up to what is done entry by entry."""
+        names = ("diffts", "lints", "vits1", "vits2", "lmc")
+        arguments = ["--share", *TINY, "--samplers", ",".join(names), "--set", "prior.training_steps=2", "--set", "prior.hidden=[4]", "--set", "prior.stages=3"]
+        found = json.loads(self.succeed("bench", "--json", *arguments).stdout)["rows"]
+        rows = {(row["sampler"], row["dimension"]): row for row in found}
+        self.assertEqual(sorted(rows), sorted((name, d) for name in names for d in (2, 10, 20)))
+        for row in found:
+            self.assertNotIn("rounds_per_second", row)
+            self.assertGreater(row["draw_fraction_of_peak"], 0)
+            self.assertLessEqual(row["draw_fraction_of_peak"], 1, row["sampler"])
+        for d in (2, 10, 20):
+            self.assertAlmostEqual(rows["vits2", d]["double_flops_per_draw"] / count_vits2(d), 1, places=12)
+            self.assertEqual(rows["diffts", d]["float_flops_per_draw"], 3 * 2 * (d * 4 + 4 * d))
+            self.assertEqual(rows["diffts", d]["double_flops_per_draw"], 9 * d**3 + 4 * (2 * 2 * d**2))
+            counted = count_lints(d)     # also the d roots and divisions, and half of what is done on a diagonal
+            self.assertLess(abs(rows["lints", d]["double_flops_per_draw"] - counted), 2 * d + d**2 / 2)
+        text = self.succeed("bench", "--quick", "--share", *TINY, "--samplers", "vits2,smc").stdout.splitlines()
+        row, unknown = ([line.split() for line in text if line.startswith(name)][0] for name in ("vits2", "smc"))
+        self.assertEqual(float(row[5]), float(f"{count_vits2(2) / 1000:.3g}"))
+        self.assertEqual(unknown[-1], "-")
 
     def test_table_and_sizes(self):
         text = self.succeed("bench", "--quick", *TINY, "--set", "policies=[ts, {name: mixts, label: five, components: 5}, linucb]",

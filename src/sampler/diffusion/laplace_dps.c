@@ -127,6 +127,14 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   }
 }
 
+/* Counts the eigenvectors of the evidence (9 d^3: Golub and Van Loan, Matrix Computations, on the symmetric
+ * QR algorithm) and two products of Q with a vector at each stage. */
+static double laplace_dps_operations(const Sampler *sampler) {
+  const double d = sampler->d, stages = sampler->setup.prior->chain->schedule.stages + 1;
+  if (!likelihood_is_conjugate(sampler->setup.likelihood)) return NAN;
+  return 9 * d * d * d + stages * 4 * d * d;
+}
+
 static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t vector = (size_t)sampler->d * CHUNK_LANES;
@@ -158,4 +166,5 @@ const SamplerOps sampler_diffts = {
     .keys = KEYS,
     .create = laplace_dps_create,
     .sample = laplace_dps_sample,
+    .operations = laplace_dps_operations,
 };

@@ -131,6 +131,13 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
   }
 }
 
+/* Counts a factor and two triangles. */
+static double lints_operations(const Sampler *sampler) {
+  const Lints *self = sampler->state;
+  const double d = sampler->d;
+  return self->noise || self->linearised ? NAN : d * d * d / 3 + 2 * d * d;
+}
+
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, UNKNOWN_NOISE_KEYS, {.name = NULL}};
 
 static bool lints_targets_posterior(const Config *options) {
@@ -151,5 +158,6 @@ const SamplerOps sampler_lints = {
     .check = unknown_noise_check,
     .create = lints_sampler_create,
     .sample = lints_sample,
+    .operations = lints_operations,
     .moments = lints_moments,
 };

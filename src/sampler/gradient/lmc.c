@@ -59,6 +59,14 @@ static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   }
 }
 
+/* Counts the gradient of each step. */
+static double lmc_operations(const Sampler *sampler) {
+  const Lmc *self = sampler->state;
+  const double d = sampler->d;
+  if (!potential_has_fixed_hessian(&self->potential)) return NAN;
+  return step_size_operations(&self->step, sampler->d) + self->step.steps * 2 * d * d;
+}
+
 static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   Lmc *self;
   ALLOCATE(sampler->memory, self, 1);
@@ -78,7 +86,7 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
 #define LMC_OPS                                                                                              \
   .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .sample = lmc_sample,             \
   .targets_posterior = potential_targets_posterior, .begin = lmc_begin, .update = lmc_update,                \
-  .restless = true, .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
+  .operations = lmc_operations, .restless = true, .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {
     .name = "lmc",

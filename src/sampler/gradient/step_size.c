@@ -49,6 +49,11 @@ void step_size_begin(StepSize *step, Potential *potential, const double *referen
   if (!enough) potential_ceiling(potential, reference, step->bound, step->scratch);
 }
 
+double step_size_operations(const StepSize *step, int d) {
+  const double square = (double)d * d * (d + 1);
+  return step->by_curvature ? 2 * square : 0;
+}
+
 /* Computes h <- SAFE / bound where h bound >= limit. */
 SIMD_CLONES
 static void step_size_shorten(int lanes, double limit, const double *restrict bound, double *restrict h,

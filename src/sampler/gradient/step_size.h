@@ -43,6 +43,9 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
 /* Prepares for the lanes and evidence that the potential has been moved to. L is taken at reference[d, n]
  * (potential_ceiling). */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);
+/* Returns the operations that step_size_begin needs for a quadratic potential in d dimensions
+ * (SamplerOps.operations): two squares of a symmetric matrix, or none. */
+double step_size_operations(const StepSize *step, int d);
 /* The point where a step is taken, and what it must not overtake. */
 typedef struct {
   const double *gradient; /* [d, n] */

@@ -151,6 +151,14 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
+/* Counts the updates of a round and the draw, B eps. */
+static double vits_operations(const Sampler *sampler) {
+  const Vits *self = sampler->state;
+  const double d = sampler->d;
+  if (self->components > 1 || !potential_has_fixed_hessian(&self->potential)) return NAN;
+  return vits_step_operations(&self->work) + 2 * d * d;
+}
+
 static void vits_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Vits *self = sampler->state;
   const int d = sampler->d, runs = sampler->seen_runs;
@@ -234,7 +242,8 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {
 #define VITS_OPS                                                                                             \
   .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .check = vits_check,                  \
   .create = vits_create, .sample = vits_sample, .begin = vits_begin, .update = vits_update,                  \
-  .carry = vits_carry, .gaussian = vits_gaussian, .targets_posterior = potential_targets_posterior
+  .operations = vits_operations, .carry = vits_carry, .gaussian = vits_gaussian,                             \
+  .targets_posterior = potential_targets_posterior
 
 const SamplerOps sampler_vits1 = {
     .name = "vits1",

@@ -299,3 +299,15 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
     fallbacks[(view.first + n) / view.draws]++;
   }
 }
+
+/* Counts the lines of vits_step.h, and A B: with one exact inverse of a definite matrix in VITS-I. */
+double vits_step_operations(const VitsStep *work) {
+  const double d = work->d, vector = 2 * d * d, product = d * vector, gram = d * d * (d + 1),
+               inverse = d * d * d;
+  const double set = work->samples * 5 * vector; /* made orthogonal, B eps, grad U, C' eps, eps r' */
+  const double refresh = 2 * product / REFRESH;
+  double update = refresh + gram + product + 3 * vector;
+  update += work->kind == VITS_ONE ? inverse + product : product;
+  if (work->kind == VITS_HESSIAN_FREE) update += product + set;
+  return step_size_operations(&work->step, work->d) + work->step.steps * update;
+}

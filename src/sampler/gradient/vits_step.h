@@ -73,6 +73,9 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
  * of every stream per update, the Hessian-free version d per sample. */
 void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng, int64_t *fallbacks);
 
+/* Returns the operations of the updates of a round on a quadratic potential (SamplerOps.operations). */
+double vits_step_operations(const VitsStep *work);
+
 /* Sets lanes first .. last - 1 of n to the Gaussian that updates start from (potential.h). */
 void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q);
 
