@@ -8,6 +8,8 @@ import yaml
 from . import wording
 from ._library import Error
 
+MANY = 12   # values of a swept key that are listed
+
 
 def swept(dataset):
     """{dotted key: its value in each setting, [setting]} for the keys that the study sweeps."""
@@ -54,11 +56,15 @@ def listed(value):
 
 
 def config(dataset, key):
-    """The value of a scalar key ("problem.noise") in the study, as text: all its values if it was swept; None if the
-    file does not say."""
+    """The value of a scalar key ("problem.noise") in the study, as text: all its values if it was swept, or from the
+    smallest to the largest if these are many numbers; None if the file does not say."""
     variable = key.replace(".", "_")
     if variable in dataset.variables:
-        return ", ".join(dict.fromkeys(wording.plain(value) for value in dataset[variable].values))
+        values = dataset[variable].values
+        found = list(dict.fromkeys(map(wording.plain, values)))
+        if len(found) > MANY and np.issubdtype(values.dtype, np.number):
+            found = [f"{wording.plain(values.min())} to {wording.plain(values.max())}"]
+        return ", ".join(found)
     return keys(dataset).get(key)
 
 

@@ -2,9 +2,13 @@
 design."""
 
 import json
+import os
+import subprocess
+import sys
 
 import netCDF4
 import numpy as np
+from scipy import integrate, stats
 from scipy.stats import qmc
 
 import journals
@@ -22,6 +26,18 @@ sweep:
   problem.arms: {from: 2, to: 12, scale: log}
   problem.features: [ball, sphere]
 """
+KNOWN = """name: known
+runs: 16
+block: 16
+problem: {theta: gaussian, features: basis}
+policies: [random]
+design: {kind: saltelli, points: 64}
+sweep:
+  problem.rounds: {from: 2, to: 20}
+  problem.dimension: {from: 2, to: 30, scale: log}
+  problem.noise: {from: 0.1, to: 10, scale: log}
+"""
+SENSITIVITY = os.path.join(os.environ["THOMPSON_SOURCE"], "analysis/tools/sensitivity.py")
 KEYS = ("problem_noise", "problem_condition_number", "problem_arms", "problem_features")
 
 
@@ -130,6 +146,24 @@ class Design(program.ProgramTest):
                                (("--set", "problem.noise={from: 1, to: 0.5}"), "value '1' is not below"),
                                (("--set", "design=none"), "key 'sweep.problem.noise': a range needs a design")):
             self.fail_with(3, message, "run", self.study, "-o", self.out, *words)
+
+    def test_sensitivity(self):
+        """A world whose answer is known: the regret of random arms with independent N(0, 1) means is rounds times the mean of the largest of d such
+        numbers, whatever the noise. All indices are within their intervals, and those of the noise are 0."""
+        study = self.write("known.yaml", KNOWN)
+        self.succeed("run", study, "-o", self.out)
+        shown = subprocess.run([sys.executable, SENSITIVITY, self.out], capture_output=True, text=True, check=True).stdout.splitlines()
+        rounds, arms, noise = (np.array(line.split()[2:], float) for line in shown[-3:])
+        places = (np.arange(10000) + 0.5) / 10000
+        n, d = np.rint(2 + 18 * places), np.rint(2 * 15**places)
+        largest = {k: integrate.quad(lambda x, k=k: x * k * stats.norm.pdf(x) * stats.norm.cdf(x)**(k - 1), -9, 9)[0] for k in np.unique(d)}
+        m = np.array([largest[k] for k in d])
+        whole = np.mean(n**2) * np.mean(m**2) - (n.mean() * m.mean())**2
+        for found, first, total in ((rounds, n.var() * m.mean()**2, n.var() * np.mean(m**2)), (arms, m.var() * n.mean()**2, m.var() * np.mean(n**2))):
+            for value, half, truth in ((*found[:2], first / whole), (*found[2:], total / whole)):
+                self.assertLess(abs(value - truth), half)
+                self.assertLess(half, 0.35)
+        np.testing.assert_array_equal(noise, 0)
 
 
 if __name__ == "__main__":
