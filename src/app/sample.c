@@ -241,7 +241,7 @@ static Status app_sample_draw(const SamplerOps *method, const Likelihood *likeli
   const RngLanes rng = rng_lanes(rng_key(arguments.seed, RNG_AGENT), 0, 1, arguments.draws, 0);
   ALLOCATE_ARRAYS(&memory, (size_t)d * (size_t)arguments.draws, &theta, &rows);
   TRY(sampler_create(&memory, method, &setup, &sampler));
-  TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
+  TRY(sampler_history(&memory, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
   TRY(app_sample_observe(&observations, &history, &sampler, &findings));
   sampler_sample(&sampler, &history, rng, arguments.draws, theta, &findings.fallbacks);

@@ -134,7 +134,7 @@ Status library_posterior_new(const thompson_prior *prior, const thompson_argumen
                               .runs = runs,
                               .draws = 1,
                               .options = self->options};
-  TRY(sampler_history(&self->history_memory, self->method, &setup, 1, &self->forgets, &self->history));
+  TRY(sampler_history(&self->history_memory, &setup, 1, &self->forgets, &self->history));
   if (!self->forgets) {
     TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
     TRY(history_reserve(&self->history, 0));

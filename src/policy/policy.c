@@ -118,9 +118,11 @@ static Status policy_check_posterior(const PolicyMethod *method, const Config *o
   if (!per_arm) return STATUS_OK;
   if (policy_has_network(method, options))
     return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");
-  if (mixture_posterior_forgets(options, &problem->likelihood))
-    return status_set(STATUS_INPUT, "memory: a posterior for each arm (posterior: per_arm) keeps all of its "
-                                    "clicks or counts; use memory: full");
+  if (sampler && mixture_posterior_forgets(options, &problem->likelihood) &&
+      mixture_posterior_options(options).keep > 0)
+    return status_set(STATUS_INPUT,
+                      "memory {keep: N} needs one posterior for all arms; with one for each arm "
+                      "(posterior: per_arm), memory must be full or filtered");
   if (!problem->per_arm && problem->resample_arms)
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "
@@ -218,7 +220,7 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySet
   SamplerSetup sampler = policy_sampler_setup(setup);
   bool made = false; /* the sampler itself requires a history of some kind */
   sampler.runs *= share;
-  if (method->sampler) TRY(sampler_history(memory, method->sampler, &sampler, share, &made, out));
+  if (method->sampler) TRY(sampler_history(memory, &sampler, share, &made, out));
   if (made) return STATUS_OK;
   const HistoryPlan plan = {.share = share,
                             .arms = !per_arm && policy_history_is_by_arm(method, problem) ? arms : 0,

@@ -243,18 +243,12 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   return out->observed ? observed_check(method, setup) : sampler_create_state(out);
 }
 
-Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
-                       bool *forgets, History *out) {
+Status sampler_history(Arena *memory, const SamplerSetup *setup, int share, bool *forgets, History *out) {
   SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   *forgets = false;
   if (!prior->mixture || !mixture_posterior_forgets(setup->options, setup->likelihood)) return STATUS_OK;
   const MixtureOptions options = mixture_posterior_options(setup->options);
-  if (options.keep > 0 && share > 1)
-    return status_set(STATUS_INPUT,
-                      "sampler %s: memory {keep: %d} needs one posterior for all arms; with one for each "
-                      "arm, memory must be full or filtered",
-                      method->name, options.keep);
   Mixture guarded;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_mixture(&scratch, prior, g, &guarded));

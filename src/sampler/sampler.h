@@ -186,8 +186,7 @@ bool sampler_always_vectors(const SamplerSetup *setup);
 /* Creates the history for a sampler of this setup if its option `memory` makes it forget
  * (model/history/history_filtered.c): one in `share` runs has an observation in each round. Otherwise creates
  * nothing, sets *forgets to false and returns STATUS_OK. */
-Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
-                       bool *forgets, History *out);
+Status sampler_history(Arena *memory, const SamplerSetup *setup, int share, bool *forgets, History *out);
 /* Returns whether the sampler has the posterior as its target. */
 bool sampler_targets_posterior(const Sampler *sampler);
 /* Returns whether the posterior is one Gaussian, which is known up to rounding. */

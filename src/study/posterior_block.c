@@ -90,7 +90,7 @@ static Status study_create_policy_sampler(Arena *memory, Block *block) {
     sampler.for_themselves = true;
     sampler.observations = setup.observations;
     TRY(sampler_create(memory, method->sampler, &sampler, &block->sampler));
-    TRY(sampler_history(memory, method->sampler, &sampler, 1, &forgets, &block->own));
+    TRY(sampler_history(memory, &sampler, 1, &forgets, &block->own));
     block->seen = forgets ? &block->own : &block->history;
     return draws_check_create(memory, &block->sampler, block->seen, &block->check);
   }

@@ -179,7 +179,8 @@ static void test_separate_posteriors(void) {
   }
 }
 
-/* ---- samplers that carry a state and use no random numbers to move it: K samplers of one run each */
+/* ---- samplers that carry a state and use no random numbers to move it, and one whose history forgets: K
+ * samplers of one run each */
 
 typedef struct {
   Sampler sampler;
@@ -196,8 +197,10 @@ static void arm_create(Arena *memory, const Game *game, const char *name, const 
                         .seed = SEED,
                         .first_run = lane,
                         .options = game->study->policies[0].options};
+  bool made;
   CHECK_OK(sampler_create(memory, sampler_find(name), &setup, &arm->sampler));
-  CHECK_OK(history_create(memory, D, 1, likelihood, &arm->history));
+  CHECK_OK(sampler_history(memory, &setup, 1, &made, &arm->history));
+  if (!made) CHECK_OK(history_create(memory, D, 1, likelihood, &arm->history));
   CHECK_OK(history_reserve(&arm->history, ROUNDS));
 }
 
@@ -209,16 +212,17 @@ static void arm_draw(Arm *arm, uint32_t lane, uint32_t round, double *theta) {
 
 static void test_carried_states(void) {
   SCRATCH_ARENA(memory);
-  static const char *const names[] = {"rvga", "vts"}, *const likelihoods[] = {"gaussian", "logistic"};
+  static const char *const names[] = {"rvga", "vts", "ts"}, *const options[] = {"", "", ", memory: filtered"},
+                           *const likelihoods[] = {"gaussian", "logistic"};
   static Arm arms[B][K];
   const uint32_t first_run = 4;
   Prior prior = make_prior(&memory);
-  for (int f = 0; f < 4; f++) {
+  for (int f = 0; f < 6; f++) {
     Game game;
     char policy[100];
     int arm[B], different = 0;
     double phi[D * B], y[B];
-    snprintf(policy, sizeof policy, "{name: %s, posterior: per_arm}", names[f / 2]);
+    snprintf(policy, sizeof policy, "{name: %s, posterior: per_arm%s}", names[f / 2], options[f / 2]);
     game_begin(&memory, likelihoods[f % 2], policy, &prior, first_run, B, &game);
     for (uint32_t b = 0; b < B; b++)
       for (uint32_t k = 0; k < K; k++)

@@ -81,7 +81,7 @@ static void set_up(Arena *memory, const char *family, double sd, int n, double y
   const SamplerSetup setup = {
       .prior = &out->prior, .likelihood = &out->likelihood, .runs = 1, .draws = DRAWS, .options = options};
   CHECK_OK(sampler_create(memory, sampler_find("mixts"), &setup, &out->sampler));
-  CHECK_OK(sampler_history(memory, sampler_find("mixts"), &setup, 1, &forgets, &out->history));
+  CHECK_OK(sampler_history(memory, &setup, 1, &forgets, &out->history));
   if (!forgets) {
     CHECK_OK(history_create(memory, 1, 1, &out->likelihood, &out->history));
     CHECK_OK(history_reserve(&out->history, n));
