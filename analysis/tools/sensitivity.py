@@ -120,12 +120,18 @@ def bootstrapped(indices, count):
 # ---- a study
 
 
+def mean(values):
+    """Means over the last axis, of which NaN are no part; NaN where there is nothing else."""
+    count = np.isfinite(values).sum(axis=-1)
+    return np.where(count > 0, np.nansum(values, axis=-1) / np.maximum(count, 1), np.nan)
+
+
 def of_units(values, replicate):
     """values [..., run] as independent parts: means over the runs that share a learned prior, if there are several priors."""
     groups = np.unique(replicate)
     if len(groups) < averages.LEARNED:
         return values
-    return np.stack([np.nanmean(values[..., replicate == group], axis=-1) for group in groups], axis=-1)
+    return np.stack([mean(values[..., replicate == group]) for group in groups], axis=-1)
 
 
 def logarithms(values):

@@ -51,6 +51,7 @@ static void student_log_density(const Prior *prior, int lanes, const double *the
 static void student_score(const Prior *prior, int lanes, const double *theta, double *score,
                           double *hessian) {
   const Mixture *gaussian = prior->state;
+  const double *precision = mixture_precision(gaussian, 0);
   const size_t d = (size_t)prior->d, stride = (size_t)lanes;
   mixture_score(gaussian, lanes, theta, score);
   for (size_t n = 0; n < stride; n++) {
@@ -61,7 +62,7 @@ static void student_score(const Prior *prior, int lanes, const double *theta, do
     for (size_t i = 0; hessian && i < d; i++)
       for (size_t j = 0; j < d; j++)
         hessian[(i * d + j) * stride + n] =
-            factor * (2 * g[i * stride] * g[j * stride] / w - gaussian->precision[i * d + j]);
+            factor * (2 * g[i * stride] * g[j * stride] / w - precision[i * d + j]);
     for (size_t i = 0; i < d; i++) g[i * stride] *= factor;
   }
 }

@@ -8,9 +8,9 @@
 
 /* Agrees on an outcome, or sums, or sends bytes of the first rank, as parallel.h says of all ranks, but over
  * those of a communicator. */
-Status parallel_agree_over(MPI_Comm ranks, Status mine);
-void parallel_sum_all_over(MPI_Comm ranks, size_t n, double *values);
-void parallel_broadcast_over(MPI_Comm ranks, void *bytes, size_t size);
+Status parallel_agree_over(MPI_Comm members, Status mine);
+void parallel_sum_all_over(MPI_Comm members, size_t n, double *values);
+void parallel_broadcast_over(MPI_Comm members, void *bytes, size_t size);
 
 /* Returns the communicator of this rank's group (parallel/group.h). */
 MPI_Comm group_communicator(void);
