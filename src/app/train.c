@@ -129,9 +129,8 @@ static Status app_train_from_study(Arena *memory, Training *out) {
   const Config *setting = study.file->settings[0];
   TRY(study_problem_create(setting, &problem));
   arguments.sizes = study_candidates_sizes(setting, &problem, arguments.size);
-  out->belief =
-      (Belief){.likelihood = problem.likelihood,
-               .fit = fit_of_keys(setting, "prior.", arguments.has_seed ? arguments.seed : study.seed, 0)};
+  out->belief = (Belief){.likelihood = problem.likelihood,
+                         .fit = fit_of_keys(setting, arguments.has_seed ? arguments.seed : study.seed, 0)};
   TRY(study_belief_fit_prior(setting, arguments.family, &problem, &out->belief));
   /* The prior that must be fitted before, if there is one, is fitted here. */
   TRY(study_belief_prerequisite(setting, &problem, &out->belief, &first));

@@ -162,7 +162,7 @@ static Status study_convergence_block_create(Arena *memory, Block *block) {
   block->key = rng_key(seed, RNG_AGENT);
   TRY(world_create(problem, task->replicate, task->first_run, task->runs, block->world));
   TRY(history_create(memory, problem->d, task->runs, &problem->likelihood, &block->history));
-  const PriorFit chain = fit_of_keys(run->setting, "prior.", seed, task->replicate);
+  const PriorFit chain = fit_of_keys(run->setting, seed, task->replicate);
   TRY(study_convergence_options(memory, run->policy->options, &block->options));
   TRY(prior_standard(memory, problem->d, &chain, &block->prior));
   const PolicySetup policy = study_policy_setup(run);

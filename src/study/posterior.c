@@ -105,7 +105,7 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
   TRY(study_posterior_check_case(study, setting, problem));
   TRY(study_posterior_check_memory(study, setting, problem));
   if (!study_posterior_needs(study, false)) return STATUS_OK;
-  PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
+  PriorFit chain = fit_of_keys(setting, study->seed, 0);
   SCRATCH_ARENA(scratch);
   Prior truth;
   char sentence[512];

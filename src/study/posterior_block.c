@@ -116,7 +116,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
   TRY(study_create_policy_sampler(memory, block));
   block->references = problem->cases > 0 ? problem_cases_file(problem)->references : 0;
   if (block->needs) { /* the sampler of the true posterior */
-    const PriorFit chain = fit_of_keys(run->setting, "prior.", study->seed, task->replicate);
+    const PriorFit chain = fit_of_keys(run->setting, study->seed, task->replicate);
     const SamplerSetup setup = {.prior = &block->truth,
                                 .likelihood = &problem->likelihood,
                                 .runs = block->runs,

@@ -152,7 +152,7 @@ typedef struct {
 /* Creates the sampler, and the history of x that it reads. */
 static Status study_spread_create_sampler(Arena *memory, const SpreadRun *self, SpreadSampler from,
                                           Prior *prior, History *history, Sampler *out) {
-  const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
+  const PriorFit fit = fit_of_keys(self->setting, self->study->seed, 0);
   const DiagonalEvidence evidence = {.d = self->problem.d,
                                      .observations = self->problem.arms,
                                      .q = self->q,

@@ -218,7 +218,7 @@ Status study_belief_create(const Config *setting, const ConfigPolicy *policy, co
                       "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
                       "learned; use prior.family: samples, gaussian or mixture",
                       config_text(setting, "prior.learned_from"), given);
-  out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
+  out->fit = fit_of_keys(setting, problem->seed, replicate);
   Status status = schedule_check(&out->fit.schedule);
   if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
   /* The components of a sampler's own key concern its approximation. */

@@ -112,7 +112,7 @@ Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   const Config *setting = out->file->settings[0];
   const int64_t *sizes;
   TRY(study_problem_create(setting, &out->problem));
-  const PriorFit chain = fit_of_keys(setting, "prior.", out->problem.seed, 0);
+  const PriorFit chain = fit_of_keys(setting, out->problem.seed, 0);
   TRY(problem_exact_prior(memory, &out->problem, &chain, &out->prior));
   out->draws = (int)config_int(setting, "draws");
   out->groups = config_ints(setting, "problem.sample_sizes", &sizes);

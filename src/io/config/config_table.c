@@ -191,6 +191,10 @@ int config_key_count(const ConfigKey *keys) {
 }
 
 int config_key_index(const ConfigKey *keys, const char *name) {
+  /* Names are texts of the program, which has one copy of each: so most are found without comparing letters.
+   */
+  for (int i = 0; keys[i].name; i++)
+    if (keys[i].name == name) return i;
   for (int i = 0; keys[i].name; i++)
     if (strcmp(keys[i].name, name) == 0) return i;
   return -1;

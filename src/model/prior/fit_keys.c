@@ -13,9 +13,10 @@ static int prior_fit_int_or_auto(const Config *config, const char *key) {
   return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
 }
 
-PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate) {
-  char key[64];
-#define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
+/* Reads the settings, of a study, whose keys begin with `prior.`, or from options. The names are whole texts,
+ * by which keys are found without comparing letters. */
+static PriorFit fit_read(const Config *config, bool of_study, uint64_t seed, uint32_t replicate) {
+#define KEY(name) (of_study ? "prior." name : name)
   PriorFit fit = {.components = prior_fit_int_or_auto(config, KEY("components")),
                   .starts = (int)config_int(config, KEY("mixture_starts")),
                   .schedule = {.stages = (int)config_int(config, KEY("stages")),
@@ -44,10 +45,14 @@ PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, ui
   return fit;
 }
 
+PriorFit fit_of_keys(const Config *setting, uint64_t seed, uint32_t replicate) {
+  return fit_read(setting, true, seed, replicate);
+}
+
 Status fit_of_options(const char *what, int count, const char *const *texts, uint64_t seed, PriorFit *out) {
   SCRATCH_ARENA(scratch);
   Config *config;
   TRY(config_options(&scratch, what, fit_keys, count, texts, &config));
-  *out = fit_of_keys(config, "", seed, 0);
+  *out = fit_read(config, false, seed, 0);
   return STATUS_OK;
 }

@@ -36,9 +36,9 @@ typedef struct {
 /* The keys of a fit, without the prefix that they have in a study file; the last name is NULL. */
 extern const ConfigKey fit_keys[];
 
-/* Returns the settings of a fit, from keys with this prefix ("prior." in a study, "" in `train`); settings
- * that are `auto` are left to the family (prior_settle). */
-PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate);
+/* Returns the settings of a fit, from the keys prior.* of a setting; those that are `auto` are left to the
+ * family (prior_settle). */
+PriorFit fit_of_keys(const Config *setting, uint64_t seed, uint32_t replicate);
 
 /* Reads the settings from key=value texts, with defaults for the rest; `what` names their source in
  * messages. */

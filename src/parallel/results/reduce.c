@@ -132,6 +132,7 @@ static Status reducer_check_folder(Reducer *reducer) {
 }
 
 static void reducer_free(Reducer *reducer) {
+  problem_destroy(&reducer->problem);
   finished_close(&reducer->finished);
   arena_free(&reducer->memory);
 }
@@ -142,8 +143,12 @@ Status reduce_study(const Study *study, const char *directory, bool overwrite, R
   char path[4096];
   const bool first = parallel_rank() == 0;
   const size_t settings = (size_t)study->file->setting_count;
-  reducer =
-      (Reducer){.study = study, .directory = directory, .path = path, .overwrite = overwrite, .board = board};
+  reducer = (Reducer){.study = study,
+                      .directory = directory,
+                      .path = path,
+                      .overwrite = overwrite,
+                      .board = board,
+                      .problem_of = -1};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(parallel_agree(leaderboard_create(study, board)));

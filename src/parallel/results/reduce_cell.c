@@ -2,7 +2,6 @@
 
 #include "core/quantile.h"
 #include "parallel/statistics.h"
-#include "study/study_problem.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,18 +31,16 @@ static void reduce_cell_copy_task_result(const Study *study, const Task *task, c
 }
 
 Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
-                                   double *seconds) {
+                                   const Problem *problem, double *seconds) {
   const Config *config = study->file->settings[setting];
-  SCOPED(Problem, problem, problem_destroy);
   double sum = 0;
   int fitted = 0;
-  TRY(study_problem_create(config, &problem));
   for (int r = 0; r < study->runs.replicates; r++) {
     Belief belief;
     SCOPED(StoreFile *, file, store_close);
     char path[4096];
     double value;
-    TRY(study_belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief));
+    TRY(study_belief_create(config, &study->file->policies[policy], problem, (uint32_t)r, &belief));
     if (belief.kind != BELIEF_FITTED) continue;
     study_belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue; /* not fitted yet: the study is unfinished */

@@ -24,9 +24,10 @@ Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell 
  * reported on stderr. Adds to `counts`. */
 Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
                         ReduceCounts *counts);
-/* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
+/* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files; `problem` is that of
+ * the setting. */
 Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
-                                   double *seconds);
+                                   const Problem *problem, double *seconds);
 
 /* Completes the curves of the world, which belong to the first policy: those of runs that `first` lacks are
  * copied from the cell of another policy. */

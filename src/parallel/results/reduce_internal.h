@@ -22,6 +22,8 @@ typedef struct {
   int setting, policy, run, quantile, axis; /* dimensions */
   /* While values are moved: */
   Cell cells[2]; /* of the first policy of a setting, and of another one */
+  Problem problem; /* of the setting `problem_of` */
+  int problem_of;
   double *summary; /* [published, SUMMARY_ROWS, places], see reduce_cell_summarise */
 } Reducer;
 

@@ -1,6 +1,7 @@
 /* The values of results.nc, cell by cell: one policy in one setting. Other ranks, if there are any, read the
  * cells; rank 0 takes them in order, and compresses them. */
 #include "parallel/results/reduce_internal.h"
+#include "study/study_problem.h"
 
 static Status reducer_create_buffers(Arena *memory, Reducer *reducer) {
   const Study *study = reducer->study;
@@ -106,8 +107,14 @@ static int reducer_reader(int cell) { return parallel_size() == 1 ? 0 : 1 + cell
 
 static Status reducer_load_cell(Reducer *reducer, int s, int p) {
   Cell *cell = &reducer->cells[p > 0];
+  if (reducer->problem_of != s) {
+    problem_destroy(&reducer->problem);
+    TRY(study_problem_create(reducer->study->file->settings[s], &reducer->problem));
+    reducer->problem_of = s;
+  }
   TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], cell, &reducer->counts));
-  return reduce_cell_sum_fit_seconds(reducer->study, reducer->directory, s, p, &cell->seconds_train);
+  return reduce_cell_sum_fit_seconds(reducer->study, reducer->directory, s, p, &reducer->problem,
+                                     &cell->seconds_train);
 }
 
 /* Writes all cells, on rank 0. After an error, here or on a reader, the remaining cells are still received,
