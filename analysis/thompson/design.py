@@ -55,6 +55,46 @@ def listed(value):
     return f"[{', '.join(map(listed, value))}]" if isinstance(value, list) else value
 
 
+def number(text):
+    """A number, if the text is one; else the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def constants(dataset):
+    """{name of the coordinate: ("setting", its values)} for the keys that are the same in all settings; null is no value."""
+    names = {key.replace(".", "_"): value for key, value in keys(dataset).items() if key.partition(".")[0] not in ("sweep", "design") and value != "null"}
+    return {name: ("setting", np.full(dataset.sizes["setting"], number(value))) for name, value in names.items() if name not in dataset.variables}
+
+
+def together(datasets):
+    """The results of several studies, {label: dataset}, as those of one: the settings of all, swept over `folder`, the label, and over the keys in which they
+    differ; the policies of all. Paired differences stay those to the first policy, which must be the same in all."""
+    import xarray as xr
+    all_of = list(datasets.values())
+    first = labels(all_of[0])[0]
+    for label, dataset in datasets.items():
+        if labels(dataset)[0] != first or set(dataset.dims) != set(all_of[0].dims):
+            raise Error(f"{label} and {next(iter(datasets))} cannot be shown together: they are of different kinds of studies, or differ in their first policy")
+    order = list(dict.fromkeys(label for dataset in all_of for label in labels(dataset)))
+    found = [{**{key: np.full(dataset.sizes["setting"], number(value)) for key, value in keys(dataset).items()}, **swept(dataset)} for dataset in all_of]
+    differ = [key for key in dict.fromkeys(key for values in found for key in values) if key.partition(".")[0] not in ("sweep", "name", "title", "figure")
+              and all(key in values for values in found) and len({value for values in found for value in values[key].tolist()}) > 1]
+    parts = []
+    for (label, dataset), values in zip(datasets.items(), found):
+        whole = dataset.reindex(policy=order, fill_value={"status": 0, "fallbacks": 0})
+        coordinates = {key.replace(".", "_"): ("setting", values[key], {"long_name": f"swept key {key}"}) for key in differ}
+        coordinates["folder"] = ("setting", np.full(dataset.sizes["setting"], label), {"long_name": "swept key folder"})
+        coordinates["setting"] = [f"{label}: {setting}" for setting in dataset["setting"].astype(str).values]
+        parts.append(whole.drop_vars([key.replace(".", "_") for key in swept(dataset)]).assign_coords(coordinates))
+    joined = xr.concat(parts, "setting", data_vars="minimal", coords="minimal", compat="override", combine_attrs="override", fill_value={"status": 0, "fallbacks": 0})
+    if "seconds_wall" in joined:
+        joined["seconds_wall"] = joined["seconds_wall"].copy(data=sum(float(dataset["seconds_wall"]) for dataset in all_of))
+    return joined
+
+
 def config(dataset, key):
     """The value of a scalar key ("problem.noise") in the study, as text: all its values if it was swept, or from the
     smallest to the largest if these are many numbers; None if the file does not say."""

@@ -14,7 +14,7 @@ import typing
 import numpy as np
 
 from . import _library as library
-from . import store
+from . import design, store
 
 if typing.TYPE_CHECKING:
     import xarray as xr
@@ -121,7 +121,16 @@ def run(study: dict | str | os.PathLike, output: str | os.PathLike | None = None
     return results(target)
 
 
-def results(directory: str | os.PathLike) -> xr.Dataset:
-    """The results of a study, as the program wrote them into its folder."""
+def results(directory: str | os.PathLike | typing.Iterable[str | os.PathLike]) -> xr.Dataset | dict[str, xr.Dataset]:
+    """The results of a study, as the program wrote them into its folder, with every key of the study as a coordinate over its settings: `problem_noise`,
+    swept or not. For several folders {label: results}, where the label is the name of the folder or, if two have the same, its path. So studies combine:
+
+        xr.concat(thompson.results(["a", "b"]).values(), "setting").swap_dims(setting="problem_noise")
+    """
+    if not isinstance(directory, (str, os.PathLike)):
+        folders = [pathlib.Path(folder) for folder in directory]
+        names = [store.folder_of(folder).resolve().name for folder in folders]
+        labels = names if len(set(names)) == len(names) else list(map(str, folders))
+        return {label: results(folder) for label, folder in zip(labels, folders)}
     with store.results(directory, kind=None) as dataset:
-        return dataset.load()
+        return dataset.load().assign_coords(design.constants(dataset))

@@ -322,13 +322,22 @@ def report(dataset, folder):
     return document(str(dataset.attrs.get("title", "Results")), parts, data)
 
 
+def opened(folders):
+    """The results of a study, or of several together."""
+    if len(folders) == 1:
+        return store.results(folders[0], kind=None)
+    names = [store.folder_of(folder).resolve().name for folder in folders]
+    labels = names if len(set(names)) == len(names) else folders
+    return design.together({label: store.results(folder, kind=None) for label, folder in zip(labels, folders)})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="results folder of a study of any kind")
+    parser.add_argument("folders", metavar="DIR", nargs="+", help="results folder of a study of any kind; several of one kind are shown on one page")
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write instead")
     arguments = parser.parse_args()
-    path = script.writable(arguments.output or store.folder_of(arguments.folder) / "report.html")
-    path.write_text(report(store.results(arguments.folder, kind=None), arguments.folder), encoding="utf-8")
+    path = script.writable(arguments.output or store.folder_of(arguments.folders[0]) / "report.html")
+    path.write_text(report(opened(arguments.folders), arguments.folders[0]), encoding="utf-8")
     print(path)
 
 

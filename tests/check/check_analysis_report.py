@@ -14,12 +14,14 @@ import shutil
 
 import netCDF4
 import numpy as np
+import xarray as xr
 from scipy import stats
 
 from study_fixture import (
     ANALYSIS, POLICIES, PRIORS, ROOT, Parser, StudyTest, call, convergence, main, write_posterior, write_results, write_study)
 
-from thompson import averages, significance, store
+import thompson
+from thompson import averages, design, significance, store
 import chart
 import compare
 import report
@@ -54,6 +56,51 @@ class Report(StudyTest):
         found = significance.holm([0.01, np.nan, 0.04, 0.01])
         np.testing.assert_allclose(found, [0.03, np.nan, 0.04, 0.03])
         self.assertEqual(significance.holm([]).size, 0)
+
+    # ---- several folders
+
+    def two_studies(self):
+        """A study of two priors, and one of other policies with another noise, in the order in which they are shown."""
+        one, two = self.beside("one"), self.beside("two")
+        few = {name: POLICIES[name] for name in ("ts", "linucb", "dps")}
+        regret = write_results(one, ["cross", "rays"], runs=16), write_results(two, ["cross"], few, runs=24, seed=5)
+        config = store.results(two).attrs["config"]
+        self.attributes(two, config=config.replace("noise: 1", "noise: 2"))
+        return (one, two), regret
+
+    def test_results_of_several_folders(self):
+        """Every key of a study is a coordinate over its settings, so that studies combine."""
+        folders, regret = self.two_studies()
+        found = thompson.results(folders)
+        self.assertEqual(list(found), ["one", "two"])
+        self.assertEqual([data["problem_noise"].values.tolist() for data in found.values()], [[1, 1], [2]])
+        self.assertEqual([data["problem_arms"].dims for data in found.values()], [("setting",)] * 2)
+        self.assertEqual(found["one"]["problem_theta"].astype(str).values.tolist(), ["cross", "rays"])
+        joined = xr.concat(found.values(), "setting").swap_dims(setting="problem_noise")
+        there = joined["regret"].sel(problem_noise=2, policy="linucb").values
+        np.testing.assert_array_equal(there[~np.isnan(there).all(axis=1)], regret[1][0, 1])
+        nested = self.beside("deep") / "one"
+        shutil.copytree(folders[0], nested)
+        self.assertEqual(list(thompson.results([folders[0], nested])), [str(folders[0]), str(nested)])
+
+    def test_together(self):
+        """The settings of all folders, and the policies of all in their order; keys in which they differ count as swept; a page shows them."""
+        folders, regret = self.two_studies()
+        data = design.together({name: store.results(folder) for name, folder in zip(("one", "two"), folders)})
+        self.assertEqual(design.labels(data), list(POLICIES))
+        self.assertEqual(data["setting"].values.tolist(), ["one: problem.theta=cross", "one: problem.theta=rays", "two: problem.theta=cross"])
+        swept = design.swept(data)
+        self.assertEqual(sorted(swept), ["folder", "problem.noise", "problem.theta", "runs"])
+        self.assertEqual(swept["problem.noise"].tolist(), [1, 1, 2])
+        self.assertTrue((data["status"].sel(policy="mixts")[2] == 0).all())
+        there = data["regret_mean"].sel(policy="dps").values
+        self.assert_close(there, [regret[0][0, 5].mean(axis=0), regret[0][1, 5].mean(axis=0), regret[1][0, 2].mean(axis=0)])
+        self.assertEqual(call(report, *folders)[0], 0)
+        page = (folders[0] / "report.html").read_text()
+        for part in ("folder = two", "noise = 2", "3 settings"):
+            self.assertIn(part, page)
+        write_results(folders[1], ["cross"], {"linucb": POLICIES["linucb"]})
+        self.assertIn("differ in their first policy", call(report, *folders)[2])
 
     def test_paired_t_test(self):
         rng = np.random.default_rng(2)
