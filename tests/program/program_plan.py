@@ -198,6 +198,50 @@ class Plan(program.ProgramTest):
             self.assertEqual(data.title, "it's a title")
             self.assertEqual(len(data.dimensions["policy"]), 2)
 
+    def test_pbs_script_runs(self):
+        """With stand-ins for the commands of PBS: as planned, with a time limit below the walltime; stopped early, it submits itself again, but not for ever."""
+        script = self.succeed("plan", self.study, "--pbs", "-o", self.path("out"), "--set", "policies=[ts, oracle]", "--set", "name=a name of many letters",
+                              "--max-nodes", "2", "--cores-per-node", "4", "--wall-time", "0.5").stdout
+        for part in ("#PBS -N a_name_of_many_\n", "#PBS -l walltime=00:30:00\n", " --time-limit 1740 "):
+            self.assertIn(part, script)
+        nodes, cores, ranks, memory = map(int, re.search(r"select=(\d+):ncpus=(\d+):mpiprocs=(\d+):mem=(\d+)mb", script).groups())
+        self.assertTrue(nodes <= 2 and cores == ranks <= 4 and memory > 0)
+        os.mkdir(self.path("bin"))
+        for name, text in (("mpiexec", 'exec "$@" $MORE\n'), ("qsub", 'echo "$@"\n')):
+            self.write(f"bin/{name}", "#!/bin/sh\n" + text)
+            os.chmod(self.path(f"bin/{name}"), stat.S_IRWXU)
+        path = self.write("job.pbs", script)
+
+        def job(**more):
+            environment = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], PBS_JOBID="7", PBS_O_WORKDIR=os.getcwd(), **more)
+            return subprocess.run(["bash", path], env=environment, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
+
+        early = job(MORE="--time-limit 0.001")
+        self.assertEqual((early.returncode, early.stdout), (0, f"-W depend=afterany:7 -v THOMPSON_JOBS=1 {path}\n"), early.stderr)
+        self.assertEqual(job(MORE="--time-limit 0.001", THOMPSON_JOBS="100").returncode, 75)
+        whole = job()
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        with netCDF4.Dataset(self.path("out/results.nc")) as data:
+            self.assertEqual(len(data.dimensions["policy"]), 2)
+
+    def test_advice(self):
+        """Ranks: a tenth of the tasks that differ, one at least. Shards: not where priors are learned, the number of runs is adaptive, or tasks are few."""
+        def advice(*sets):
+            plan = self.plan(*sets)
+            text = self.succeed("plan", self.study, *(word for change in sets for word in ("--set", change))).stdout
+            ranks = int(re.search(r"# up to about (\d+) ranks are useful; one job", text)[1])
+            self.assertEqual(ranks, plan["useful_ranks"])
+            self.assertEqual("array of shards" in text, plan["array_does_as_well"])
+            return ranks, plan["array_does_as_well"], plan["tasks"]
+
+        ranks, array, tasks = advice("policies=[ts, oracle]", "runs=4000", "problem.theta=gm_cross")
+        self.assertEqual((ranks, array), (tasks // 10, True))
+        self.assertEqual(advice("policies=[mixts]", "runs=4000")[1], False)
+        self.assertEqual(advice("policies=[ts]", "runs={min: 16, max: 160, target_se: 1}")[1], False)
+        self.assertEqual(advice("policies=[ts]", "runs=2", "problem.theta=gm_cross")[:2], (1, False))
+        equal = advice("policies=[ts]", "runs=4000", "problem.theta=gm_cross", "prior.stages=[10, 20]")
+        self.assertEqual(equal[0], equal[2] // 20)
+
     def test_batch_script_for_a_machine(self):
         """Cores, nodes and time that are given stand in the script; where nodes and time are, nothing has to be run. A study with few tasks gets few ranks, and one
         whose matrices are spread gets all."""
@@ -228,7 +272,7 @@ class Plan(program.ProgramTest):
         self.assertEqual(subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, check=True).stdout, study)
 
     def test_refusals(self):
-        for arguments in (["--slurm", "--json"], ["-o", self.path("out")]):
+        for arguments in (["--slurm", "--json"], ["--slurm", "--pbs"], ["-o", self.path("out")]):
             self.assertEqual(program.thompson("plan", self.study, *arguments).returncode, 2)
         self.fail_with(2, "one rank", "plan", self.study, "--calibrate", ranks=2)
         large = self.write("large.yaml", LARGE)
