@@ -4,6 +4,7 @@
     data/make_cases.py mcgdiff --dimension 8 --observed 1 -o mcgdiff_8_1.nc      # 25 Gaussians, 20 problems (MCGDiff, ICLR 2024)
     data/make_cases.py bipsda_inpainting --noise 5 -o bipsda_inpainting_5.nc     # 3 Gaussians, 8 of 10 coordinates seen, 100 trials (BIPSDA)
     data/make_cases.py bipsda_tomography -o bipsda_tomography.nc                 # the same prior, counts of photons on 15 paths
+    data/make_cases.py bipsda_phase_retrieval -o bipsda_phase_retrieval.nc       # the same prior, squares of 5 combinations
     data/make_cases.py bernoulli_glm -o bernoulli_glm.nc                         # the ten observations of sbibm, logistic regression
 
 All but the last are drawn from their published laws, differently for each seed. `bernoulli_glm` has the published observations. Where no closed form
@@ -11,6 +12,7 @@ gives the posterior, reference draws are made here by importance sampling, and t
 
 import argparse
 import csv
+import itertools
 import pathlib
 
 import netCDF4
@@ -94,6 +96,53 @@ def bipsda_tomography(rng, arguments):
         yield {"weight": weight, "mean": mean, "covariance": covariance, "x": x, "y": y, "exposure": exposure, "theta": theta, "reference": target.draws(rng)}
 
 
+def bipsda_phase_retrieval(rng, arguments):
+    """y = (A x)^2 + 25 e, A standard normal, 5 rows. Rewards depend on h = A x alone, whose prior is a mixture in five dimensions: proposals are
+    t-distributed around the modes of h for every component and all 32 signs, and x is drawn given h."""
+    weight, mean, covariance = bipsda_prior(rng)
+    prior_root, noise, signs = np.linalg.cholesky(covariance), 25.0, np.array(list(itertools.product((-1, 1), repeat=5)))
+    for _ in range(arguments.cases or 100):
+        x, theta = rng.normal(size=(5, 10)), mixture_draw(rng, weight, mean, prior_root)
+        y = (x @ theta) ** 2 + noise * rng.normal(size=5)
+        seen_mean, seen_covariance = mean @ x.T, x @ covariance @ x.T
+        precision = np.linalg.inv(seen_covariance)
+
+        def log_likelihood(h):
+            return -0.5 * (((y - h**2) / noise) ** 2).sum(axis=-1)
+
+        found = {}  # modes, without those that several signs lead to
+        for c in range(3):
+            for h in signs * np.sqrt(np.maximum(y, noise)):
+                for _ in range(200):
+                    curvature = np.diag((2 * h / noise) ** 2) + precision[c]
+                    step = np.linalg.solve(curvature, 2 * h * (y - h**2) / noise**2 - precision[c] @ (h - seen_mean[c]))
+                    h = h + 0.5 * step / max(1, np.abs(step).max())
+                root, off = np.linalg.cholesky(np.linalg.inv(curvature)), h - seen_mean[c]
+                height = np.log(weight[c]) + log_likelihood(h) - 0.5 * off @ precision[c] @ off + 0.5 * np.linalg.slogdet(precision[c])[1] + np.log(np.diag(root)).sum()
+                found[c, *np.round(h, 2)] = height, h, root
+        heights, centres, roots = (np.array(part) for part in zip(*found.values()))
+        share = np.exp(heights - heights.max())
+        kept = share > 1e-4
+        share = np.maximum(share[kept] / share.sum(), 1e-2)
+        target = Target(lambda h: log_likelihood(h) + mixture_log_density(h, weight, seen_mean, precision), share / share.sum(), centres[kept], 1.3 * roots[kept])
+        yield {"weight": weight, "mean": mean, "covariance": covariance, "x": x, "y": y, "noise": noise, "theta": theta,
+               "reference": given_products(rng, x, target.draws(rng), weight, mean, covariance)}
+
+
+def given_products(rng, x, h, weight, mean, covariance):
+    """Draws of theta from a mixture, each given x theta = one row of h: draws without that, moved by what they miss."""
+    seen_mean, precision = mean @ x.T, np.linalg.inv(x @ covariance @ x.T)
+    terms = np.stack([np.log(w) + 0.5 * np.linalg.slogdet(p)[1] - 0.5 * np.einsum("ni,ij,nj->n", h - m, p, h - m) for w, m, p in zip(weight, seen_mean, precision)])
+    share = np.exp(terms - np.logaddexp.reduce(terms))
+    component = (rng.uniform(size=len(h)) > np.cumsum(share, axis=0)[:-1]).sum(axis=0)
+    theta = np.empty((len(h), mean.shape[1]))
+    for c in range(len(weight)):
+        own = component == c
+        free = mean[c] + rng.normal(size=(own.sum(), mean.shape[1])) @ np.linalg.cholesky(covariance[c]).T
+        theta[own] = free + (h[own] - free @ x.T) @ precision[c] @ x @ covariance[c]
+    return theta
+
+
 def mixture_log_density(points, weight, mean, precision):
     """The log density of a mixture, up to a constant."""
     terms = [np.log(w) + 0.5 * np.linalg.slogdet(p)[1] - 0.5 * np.einsum("ni,ij,nj->n", points - m, p, points - m) for w, m, p in zip(weight, mean, precision)]
@@ -175,6 +224,7 @@ BENCHMARKS = {  # construction, likelihood, title, references
     "mcgdiff": (mcgdiff, "gaussian", "25 Gaussians of MCGDiff", "arXiv:2308.07983v2"),
     "bipsda_inpainting": (bipsda_inpainting, "gaussian", "inpainting of BIPSDA", "arXiv:2503.03007"),
     "bipsda_tomography": (bipsda_tomography, "poisson", "tomography of BIPSDA", "arXiv:2503.03007"),
+    "bipsda_phase_retrieval": (bipsda_phase_retrieval, "squared", "phase retrieval of BIPSDA", "arXiv:2503.03007"),
     "bernoulli_glm": (bernoulli_glm, "logistic", "bernoulli_glm of sbibm", "arXiv:2101.04653"),
 }
 DIMENSIONS = {"weight": ("component",), "mean": ("component", "dim"), "variance": ("component",), "covariance": ("component", "dim", "dim2"),

@@ -101,6 +101,17 @@ Status problem_create(const Config *config, const ProblemOps *family, ProblemUse
   return status;
 }
 
+Status problem_set_likelihood(Problem *self, const Config *config, const Likelihood *own) {
+  bool is_default;
+  TRY(config_is_default(config, "likelihood", &is_default));
+  if (!is_default && self->likelihood.ops != own->ops)
+    return status_set(STATUS_INPUT,
+                      "likelihood: %s, but problem.family: %s has likelihood %s; leave the key out",
+                      self->likelihood.ops->name, self->ops->name, own->ops->name);
+  self->likelihood = *own;
+  return STATUS_OK;
+}
+
 void problem_destroy(Problem *problem) {
   problem_theta_destroy(&problem->theta);
   arena_free(&problem->memory);

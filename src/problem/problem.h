@@ -15,7 +15,7 @@ typedef enum {
   REWARDS_OF_THETA, /* a likelihood and theta* */
   REWARDS_OF_ARMS, /* rounds that give the reward of every arm */
   REWARDS_OF_LOG, /* events that give the reward of the arm that was taken */
-  REWARDS_OF_CASES /* observations that each run has of its own */
+  REWARDS_OF_OBSERVATIONS /* observations that no arm is chosen for, in posterior studies */
 } ProblemRewards;
 
 typedef struct {
@@ -98,6 +98,9 @@ int problem_arms(const Config *config, const ProblemOps *family);
  * problem_destroy. */
 Status problem_create(const Config *config, const ProblemOps *family, ProblemUse use, Problem *out);
 void problem_destroy(Problem *problem);
+/* Sets the likelihood of a family that has one of its own; if the study names another, that is an error.
+ * Called by `create`. */
+Status problem_set_likelihood(Problem *self, const Config *config, const Likelihood *own);
 /* Creates self->theta from problem.theta and its keys; called by `create`. */
 Status problem_create_theta(Problem *self, const Config *config);
 

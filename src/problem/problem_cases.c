@@ -29,12 +29,13 @@ static bool cases_admit_shares(double y) { return y >= 0 && y <= 1; }
 static Status cases_set_likelihood(Problem *self, const Config *config) {
   Cases *cases = self->state;
   const CaseFile *file = &cases->file;
-  const LikelihoodOps *ops = likelihood_find(file->likelihood);
+  const bool squared = strcmp(file->likelihood, likelihood_squared.name) == 0;
+  const LikelihoodOps *ops = squared ? &likelihood_squared : likelihood_find(file->likelihood);
   bool is_default;
   if (!ops)
     return status_set(STATUS_INPUT,
-                      "%s: attribute likelihood is '%s'; allowed: gaussian | logistic | poisson", file->path,
-                      file->likelihood);
+                      "%s: attribute likelihood is '%s'; allowed: gaussian | logistic | poisson | squared",
+                      file->path, file->likelihood);
   TRY(config_is_default(config, "likelihood", &is_default));
   if (!is_default && self->likelihood.ops != ops)
     return status_set(STATUS_INPUT, "likelihood: %s, but the likelihood of %s is %s; leave the key out",
@@ -171,7 +172,7 @@ const ProblemOps problem_cases = {.name = "cases",
                                   .keys = "problem.file",
                                   .state_size = sizeof(Cases),
                                   .needs_file = true,
-                                  .rewards_of = REWARDS_OF_CASES,
+                                  .rewards_of = REWARDS_OF_OBSERVATIONS,
                                   .take = cases_take,
                                   .create = cases_create,
                                   .transform = cases_set_theta,

@@ -11,6 +11,7 @@
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
   ENTRY(wheel) /* wheel.c */                                                                                 \
+  ENTRY(phase_retrieval) /* phase_retrieval.c */                                                             \
   ENTRY(tomography) /* tomography.c */                                                                       \
   ENTRY(table) /* problem_logged.c */                                                                        \
   ENTRY(logged) /* problem_logged.c */                                                                       \

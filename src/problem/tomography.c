@@ -10,15 +10,11 @@
 static const double PHOTONS = 1000, SHORTEST = 0.01, LONGEST = 0.05;
 
 static Status tomography_create(Problem *self, const Config *config) {
-  bool is_default;
-  TRY(config_is_default(config, "likelihood", &is_default));
-  if (!is_default && self->likelihood.ops != &likelihood_poisson)
-    return status_set(STATUS_INPUT, "likelihood: %s, but problem.family: tomography has counts; leave it out",
-                      self->likelihood.ops->name);
+  const Likelihood own = {.ops = &likelihood_poisson, .log_exposure = log(PHOTONS)};
+  TRY(problem_set_likelihood(self, config, &own));
   TRY(problem_create_theta(self, config));
   self->d = self->theta.d;
   self->arms_in_order = true;
-  self->likelihood = (Likelihood){.ops = &likelihood_poisson, .log_exposure = log(PHOTONS)};
   return STATUS_OK;
 }
 

@@ -46,18 +46,16 @@ static void sampler_list_able(bool (*able)(const SamplerOps *method), size_t siz
 static bool sampler_takes_networks(const SamplerOps *method) { return method->networks; }
 static bool sampler_takes_functions(const SamplerOps *method) { return method->functions; }
 
-/* Does the work of sampler_misfit for a likelihood that is known by a function. */
+/* Does the work of sampler_misfit for a likelihood of which only values and their gradient can be used. */
 static bool sampler_functions_misfit(const SamplerOps *method, const Likelihood *likelihood, size_t size,
                                      char *sentence) {
   char able[80];
   sampler_list_able(sampler_takes_functions, sizeof able, able);
   if (method->functions == FUNCTIONS_REFUSED)
-    snprintf(
-        sentence, size,
-        "sampler %s needs rewards that depend on phi' theta; a likelihood that is known by a function of "
-        "theta needs one of%s",
-        method->name, able);
-  else if (method->functions > FUNCTIONS_VALUES && !likelihood->functions->has_gradient)
+    snprintf(sentence, size,
+             "sampler %s needs a likelihood that is log-concave in phi' theta; likelihood %s needs one of%s",
+             method->name, likelihood->ops->name, able);
+  else if (method->functions > FUNCTIONS_VALUES && !likelihood_has_gradient(likelihood))
     snprintf(
         sentence, size,
         "sampler %s needs the gradient of the log likelihood, which this likelihood has not; smc_tempered "
@@ -79,7 +77,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
                          : prior->mixture ? prior->mixture->components
                                           : 0;
   sampler_list_able(sampler_takes_networks, sizeof able, able);
-  if (likelihood_has_functions(likelihood) && sampler_functions_misfit(method, likelihood, size, sentence))
+  if (!likelihood_is_concave(likelihood) && sampler_functions_misfit(method, likelihood, size, sentence))
     return true;
   if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
@@ -233,11 +231,12 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   TRY(sampler_prepare(memory, method, setup, out));
   if (setup->options) out->temper = config_real(setup->options, "temper");
   const double g = guard_of(setup);
-  if (g > 0 && likelihood_has_functions(setup->likelihood))
-    return status_set(STATUS_INPUT,
-                      "option guard=%g needs rewards that depend on phi' theta, and the "
-                      "likelihood is known by a function of theta",
-                      g);
+  if (g > 0 && !likelihood_is_concave(setup->likelihood))
+    return status_set(
+        STATUS_INPUT,
+        "option guard=%g needs a likelihood that is log-concave in phi' theta; likelihood %s is "
+        "not, or not known to be",
+        g, setup->likelihood->ops->name);
   out->observed = observed_fits(method, setup);
   if (g > 0) TRY(guard_create(memory, setup, g, out->observed, &out->guard));
   return out->observed ? observed_check(method, setup) : sampler_create_state(out);

@@ -38,7 +38,8 @@ typedef struct {
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
 } SamplerSetup;
 
-/* What a method needs of a likelihood that is known by a function (LikelihoodFunctions). */
+/* What a method needs of a likelihood that is not concave or is known by a function (likelihood_is_concave).
+ */
 typedef enum {
   FUNCTIONS_REFUSED, /* it needs more: how rewards depend on phi' theta */
   FUNCTIONS_VALUES,

@@ -44,8 +44,8 @@ const ConfigKey study_keys[] = {
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file, a table of "
           "rewards (family: table) or cases (family: cases)")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, 5 on the wheel, 15 in tomography, d with "
-         "features: basis, the rows of "
+         "number of arms K; auto: 50 in a pool, 10 with a twin, 5 on the wheel, 5 in phase retrieval, 15 in "
+         "tomography, d with features: basis, the rows of "
          "problem.operator unless it is spectrum, else 100, but no more than an embedding file has; all: "
          "those of an embedding file, in its order"),
      .words = "auto all"},
@@ -87,9 +87,10 @@ const ConfigKey study_keys[] = {
     {TEXT("problem.operator_file", "null", "operator file: NetCDF a(observation, dim)")},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
-    {REAL("problem.noise", TINY, 1e6, "auto",
-          "reward standard deviation sigma; auto: 1, or what an embedding file says, or 0.05 on the wheel; "
-          "in a pool it multiplies the one that gives a signal-to-noise ratio of 1"),
+    {REAL(
+         "problem.noise", TINY, 1e6, "auto",
+         "reward standard deviation sigma; auto: 1, or what an embedding file says, or 0.05 on the wheel, "
+         "or 25 in phase retrieval; in a pool it multiplies the one that gives a signal-to-noise ratio of 1"),
      .words = "auto"},
     {REAL("problem.delta", 0, 1, "0.95",
           "wheel: contexts farther than this from the centre have an arm that earns 50")},

@@ -256,6 +256,40 @@ static void test_exposure(void) {
     }
 }
 
+/* Checks squares with noise: slopes by central differences, the density by its sums over all rewards, the
+ * deviance by the best u, and the average by two numbers that have the mean and the deviation. */
+static void test_squared(void) {
+  const Likelihood squared = {.ops = &likelihood_squared, .noise = 0.7};
+  const double h = 1e-4, step = 0.05;
+  CU_ASSERT(likelihood_has_noise(&squared) && !likelihood_is_concave(&squared) &&
+            !likelihood_is_conjugate(&squared));
+  CU_ASSERT(likelihood_noise(&squared) == 1);
+  for (double u = -3; u <= 3; u += 0.75) {
+    double total = 0, first = 0, average;
+    for (double y = -2; y <= 9; y++) {
+      double slope, curvature, deviance;
+      const double difference = log_likelihood(&squared, y, u + h) - log_likelihood(&squared, y, u - h),
+                   best = log_likelihood(&squared, y, sqrt(fmax(y, 0)));
+      derivatives(&squared, y, u, &slope, &curvature);
+      squared.ops->deviance(&squared, 1, &y, &u, &deviance);
+      CHECK_NEAR(slope, difference / (2 * h), 1e-6 * (1 + fabs(slope)));
+      CHECK_NEAR(deviance, 2 * (best - log_likelihood(&squared, y, u)), 1e-10 * (1 + deviance));
+      CHECK_NEAR(likelihood_best(&squared, y), best, 1e-10 * (1 + fabs(best)));
+      CU_ASSERT(curvature <= 0 && deviance >= 0);
+    }
+    for (int k = -400; k <= 400; k++) {
+      const double y = k * step, density = step * exp(log_likelihood(&squared, y, u));
+      total += density;
+      first += y * density;
+    }
+    CHECK_NEAR(total, 1, 1e-12);
+    CHECK_NEAR(first, mean_at(&squared, u), 1e-11);
+    likelihood_average(&squared, 1, &u, &h, &average);
+    CHECK_NEAR(average, 0.5 * (mean_at(&squared, u - h) + mean_at(&squared, u + h)), 1e-12);
+    CHECK_NEAR(squared.ops->sample(&squared, u, 0.3, 2), u * u + 1.4, 1e-12);
+  }
+}
+
 /* Checks the normal density, at its peak and one standard deviation away. */
 static void test_gaussian(void) {
   Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
@@ -279,6 +313,7 @@ int main(void) {
       {"moments of samples", test_samples},
       {"mean rewards under a Gaussian", test_average},
       {"exposure of counts", test_exposure},
+      {"squares with noise", test_squared},
       {"Gaussian density", test_gaussian},
       CU_TEST_INFO_NULL};
   return harness_run("likelihood", tests);

@@ -221,7 +221,7 @@ class Faults(unittest.TestCase):
             with self.assertRaisesRegex(thompson.Error, f"sampler {sampler} needs the gradient of the log likelihood"):
                 Posterior(world.prior, sampler, values)
         for sampler in ("mixts", "diffts", "localised", "joint", "tilted", "smc", "lmc", "vits1"):
-            with self.assertRaisesRegex(thompson.Error, f"sampler {sampler} needs rewards that depend on phi' theta; .* dps, .*smc_tempered"):
+            with self.assertRaisesRegex(thompson.Error, f"sampler {sampler} needs a likelihood that is log-concave in phi' theta; .* dps, .*smc_tempered"):
                 Posterior(world.prior, sampler, world.likelihood())
         with self.assertRaisesRegex(thompson.Error, "guard"):
             Posterior(world.prior, "smc_tempered", values, guard=0.1)

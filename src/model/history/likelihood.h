@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "model/network/network.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 typedef struct Likelihood Likelihood;
@@ -19,8 +20,10 @@ typedef struct {
   bool quadratic; /* log p(y | u) is quadratic in u; for theta see likelihood_is_conjugate */
   /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere (generalised
    * self-concordance, Bach 2010): how fast the curvature can change, on which the safeguard and the stopping
-   * rule of IRLS rest (model/history/irls.h). */
+   * rule of IRLS rest (model/history/irls.h). INFINITY: log p need not be concave, and only its values and
+   * slopes can be used (likelihood_is_concave). */
   double self_concordance;
+  bool noisy; /* rewards have the parameter sigma */
   /* Rewards are 0 or 1: a single one tells the mean of theta but nothing about its spread. */
   bool binary;
   const char *rewards; /* what y can be, in words */
@@ -32,7 +35,8 @@ typedef struct {
   double (*average)(const Likelihood *likelihood, double center, double deviation);
   /* log p(y | u), with all constants. */
   double (*log_likelihood)(const Likelihood *likelihood, double y, double u);
-  /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */
+  /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. The latter
+   * is something like it where log p is not concave. */
   void (*derivatives)(const Likelihood *likelihood, int n, const double *y, const double *u, double *slope,
                       double *curvature);
   /* deviance[n] >= 0: twice the difference between the largest log p(y | u) over u and the one at u. Here and
@@ -44,8 +48,9 @@ typedef struct {
   double (*sample)(const Likelihood *likelihood, double u, double uniform, double normal);
 } LikelihoodOps;
 
-/* Clicks, for which expectation propagation and passes have shorter ways; counts. */
-extern const LikelihoodOps likelihood_logistic, likelihood_poisson;
+/* Clicks, for which expectation propagation and passes have shorter ways; counts; and, not in the registry,
+ * squares with noise (likelihood_squared.c). */
+extern const LikelihoodOps likelihood_logistic, likelihood_poisson, likelihood_squared;
 
 /* A likelihood that is known by a function of theta alone, whatever its forward map and its noise. */
 typedef struct {
@@ -90,13 +95,20 @@ static inline int likelihood_evidence(const Likelihood *likelihood, int d) {
   return likelihood_is_conjugate(likelihood) ? d * d + d : 0;
 }
 /* Returns whether rewards have the parameter sigma, as Gaussian ones do. */
-static inline bool likelihood_has_noise(const Likelihood *likelihood) {
-  return likelihood->ops->self_concordance == 0;
+static inline bool likelihood_has_noise(const Likelihood *likelihood) { return likelihood->ops->noisy; }
+/* Returns whether log p is concave in u, as approximations by a Gaussian at the mode need. Otherwise samplers
+ * can only use its values and their gradient (SamplerFunctions). */
+static inline bool likelihood_is_concave(const Likelihood *likelihood) {
+  return likelihood->ops->self_concordance < INFINITY;
+}
+/* Returns whether the log likelihood has a gradient. */
+static inline bool likelihood_has_gradient(const Likelihood *likelihood) {
+  return !likelihood->functions || likelihood->functions->has_gradient;
 }
 /* Returns the standard deviation of the rewards in units of u: sigma, or 1 where there is no such parameter
  * (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
 static inline double likelihood_noise(const Likelihood *likelihood) {
-  return likelihood_has_noise(likelihood) ? likelihood->noise : 1;
+  return likelihood->ops->quadratic ? likelihood->noise : 1;
 }
 /* Returns whether rewards are counts, whose rate log_exposure raises. */
 static inline bool likelihood_has_exposure(const Likelihood *likelihood) {

@@ -26,7 +26,7 @@ typedef struct {
 bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   if (!setup->prior->mixture || sampler->guard) return false;
-  return !likelihood_has_network(setup->likelihood) && !likelihood_has_functions(setup->likelihood) &&
+  return !likelihood_has_network(setup->likelihood) && likelihood_is_concave(setup->likelihood) &&
          sampler_targets_posterior(sampler);
 }
 

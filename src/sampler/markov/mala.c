@@ -92,7 +92,7 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   lanes_repeat(d, lanes, self->information, self->prior_vector);
   const PriorLanes prior = {.precision = self->prior_precision, .vector = self->prior_vector};
   const EvidenceLanes evidence = {.precision = self->matrix, .vector = self->vector};
-  if (!likelihood_has_functions(self->view.history->likelihood))
+  if (likelihood_is_concave(self->view.history->likelihood))
     irls_solve(&self->irls, &self->view, prior, evidence, self->theta, fallbacks);
   self->basis.shared = false;
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
