@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the tables of docs/results/bandits.md from published results (data/published) and from results of the studies in jobs/external.
 
-    docs/write_bandits.py [results/bernoulli] [results/linear_showdown] [results/wheel]        tables of other folders stay as they are
+    docs/write_bandits.py [results/bernoulli] [results/linear_showdown] [results/wheel] [results/wheel_long]        tables of other folders stay as they are
 """
 import csv
 import pathlib
@@ -39,8 +39,8 @@ def mean_and_error(x):
     return f"{np.mean(x):.3g} ± {np.std(x, ddof=1) / np.sqrt(len(x)):.2g}"
 
 
-def mean_and_deviation(x):
-    return f"{np.mean(x):.1f} ± {np.std(x, ddof=1):.1f}"
+def mean_and_deviation(x, digits=1):
+    return f"{np.mean(x):.{digits}f} ± {np.std(x, ddof=1):.{digits}f}"
 
 
 def table(head, rows):
@@ -75,20 +75,25 @@ def linear_showdown(folder):
     return table(["", "20d", "40d"], [[label, cells.get("20d", ""), cells.get("40d", "")] for label, cells in rows.items()])
 
 
-def wheel(folder):
+def wheel(folder, rounds="2000", digits=1):
     deltas = ["0.5", "0.7", "0.9", "0.95", "0.99"]
     rows = {}
     for row in published("wheel"):
-        label = f"{row['method']} ({row['source']}), {row['rounds']} rounds, {row['kind']}"
-        rows.setdefault(label, {})[row["delta"]] = f"{row['regret']} ± {row['spread']}"
+        if row["rounds"] == rounds:
+            label = f"{row['method']} ({row['source']}), {row['kind']}"
+            rows.setdefault(label, {})[row["delta"]] = f"{row['regret']} ± {row['spread']}"
     for delta, policies in final_regret(folder, "problem.delta").items():
         for name, regret in policies.items():
             if name != "random":
-                rows.setdefault(f"`{name}`, 2000 rounds, sd", {})[delta] = mean_and_deviation(100 * regret / np.mean(policies["random"]))
+                rows.setdefault(f"`{name}`, sd", {})[delta] = mean_and_deviation(100 * regret / np.mean(policies["random"]), digits)
     return table(["", *deltas], [[label, *(cells.get(delta, "") for delta in deltas)] for label, cells in rows.items()])
 
 
-TABLES = {"bernoulli": bernoulli, "linear_showdown": linear_showdown, "wheel": wheel}
+def wheel_long(folder):
+    return wheel(folder, "80000", digits=2)
+
+
+TABLES = {"bernoulli": bernoulli, "linear_showdown": linear_showdown, "wheel": wheel, "wheel_long": wheel_long}
 
 
 def write(page, tables):
