@@ -51,23 +51,25 @@ class Arms:
         return self.curves(n)[0] @ self.curves(m)[1].T
 
     def share(self, policy, n, m):
-        """The probability that a policy that is not optimal plays arm 1, [n + 1, m + 1]."""
+        """The probability that a policy that is not optimal plays arm 1, [n + 1, m + 1]; a policy can also be a table of indices, [n][n + 1]."""
+        if not isinstance(policy, str):
+            return 0.5 + 0.5 * np.sign(policy[n][:, None] - policy[m][None, :])
         if policy == "thompson":
             return self.first_is_better(n, m)
         (a, b), (c, d) = self.parameters(n), self.parameters(m)
         return 0.5 + 0.5 * np.sign(np.outer(a, c + d) - np.outer(a + b, c))  # in whole numbers, which tie exactly
 
 
-def successes(policy, rounds, a=1, b=1):
-    """Expected successes of a policy. to_go[n][s_1, s_2]: those still to come when arm 1 was played n times."""
+def successes(policy, rounds, a=1, b=1, discount=1):
+    """Expected successes of a policy, each multiplied by discount in every round before it. to_go[n][s_1, s_2]: those still to come when arm 1 was played n times."""
     arms = Arms(a, b, rounds)
     to_go = [np.zeros((n + 1, rounds - n + 1)) for n in range(rounds + 1)]
     for t in range(rounds - 1, -1, -1):
         now = []
         for n in range(t + 1):
             p, q = arms.mean(n)[:, None], arms.mean(t - n)[None, :]
-            first = p * (1 + to_go[n + 1][1:]) + (1 - p) * to_go[n + 1][:-1]
-            second = q * (1 + to_go[n][:, 1:]) + (1 - q) * to_go[n][:, :-1]
+            first = p * (1 + discount * to_go[n + 1][1:]) + (1 - p) * discount * to_go[n + 1][:-1]
+            second = q * (1 + discount * to_go[n][:, 1:]) + (1 - q) * discount * to_go[n][:, :-1]
             if policy == "optimal":
                 now.append(np.maximum(first, second))
             else:

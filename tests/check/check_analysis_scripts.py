@@ -24,7 +24,7 @@ from study_fixture import (
 
 import claims_diffts
 
-NOT_OF_STUDIES = {"alarm_power", "bernoulli_optimum", "beyond", "clicks", "glm_cost", "figure_tilted_deblur", "score_samplers"}  # these read measurements, draws or priors, or nothing
+NOT_OF_STUDIES = {"alarm_power", "bernoulli_optimum", "beyond", "clicks", "gittins", "glm_cost", "figure_tilted_deblur", "score_samplers"}  # these read measurements, draws or priors, or nothing
 FOR_ANY_STUDY = {"table", "report", "claims", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits",
                  "figure_vits_4"}
 

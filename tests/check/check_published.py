@@ -15,6 +15,7 @@ from scipy.special import ndtr
 from scipy.stats import logistic
 
 import bernoulli_optimum
+import gittins
 import summary
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -79,6 +80,31 @@ class Bernoulli(unittest.TestCase):
         """After one round with Beta(2, 1): the mean of an arm, whatever is played."""
         for policy in bernoulli_optimum.POLICIES:
             self.assertAlmostEqual(bernoulli_optimum.successes(policy, 1, 2, 1), 2 / 3, places=14)
+
+
+class Gittins(unittest.TestCase):
+    def test_published(self):
+        for row in rows("gittins"):
+            if row["discount"] == "0.9":
+                found = gittins.index(1 + int(row["successes"]), 1 + int(row["failures"]), 0.9)
+                self.assertAlmostEqual(found, float(row["index"]), delta=5.1e-5)
+        # Bisection would take five seconds.
+        for reward, better in ((0.8698, True), (0.87, False)):
+            self.assertEqual(gittins.advantages(1, 0.99, reward, 1, 1, 2000)[0][0] > 0, better)
+
+    def test_table(self):
+        """Indices found on straight lines between certain rewards are those of bisection."""
+        table = gittins.indices(6, 0.8)
+        for n, s in ((0, 0), (1, 0), (4, 1), (5, 5)):
+            self.assertAlmostEqual(table[n][s], gittins.index(1 + s, 1 + n - s, 0.8), delta=1e-5)
+
+    def test_optimal(self):
+        """The theorem: with discounted rewards, playing the larger index earns what the dynamic program of two arms does."""
+        discount, rounds = 0.6, 45     # what is left after them is 1e-10 of the whole
+        table = gittins.indices(rounds, discount)
+        earned = [bernoulli_optimum.successes(policy, rounds, discount=discount) for policy in ("optimal", table)]
+        self.assertAlmostEqual(*earned, delta=1e-7)
+        self.assertGreater(earned[0] - bernoulli_optimum.successes("greedy", rounds, discount=discount), 1e-3)
 
 
 class Priors(unittest.TestCase):
