@@ -33,7 +33,7 @@ class Likelihood(library.Handled):
 
         Notes
         -----
-        Samplers: `smc_tempered` needs values; `mala` and `dps` also the gradient. `dps` takes -2 log_density for a sum of squares, so that
+        Samplers: `smc_tempered` needs values; `twisted`, `mala` and `dps` also the gradient. `dps` takes -2 log_density for a sum of squares, so that
         log_density must be 0 for a perfect fit and never above; for the others constants do not matter, except that `log_evidence` contains them. All
         observations are inside the functions: such a posterior has no `observe`, no arms and no files. An exception in a function is raised by the
         call that needed it, which leaves the posterior as it was.
@@ -46,7 +46,7 @@ class Likelihood(library.Handled):
         ...     return -0.5 * ((y - (theta ** 2).sum(1)) / 0.3) ** 2
         >>> def gradient(theta):
         ...     return 2 * theta * ((y - (theta ** 2).sum(1)) / 0.3 ** 2)[:, None]
-        >>> posterior = thompson.Posterior(prior, "mala", thompson.Likelihood.from_functions(log_density, gradient))
+        >>> posterior = thompson.Posterior(prior, "twisted", thompson.Likelihood.from_functions(log_density, gradient))
         """
         def ask_value(_context, m, d, theta, value):
             array_at(value, m)[...] = _answer("log_density", log_density(array_at(theta, m, d).copy()), m)

@@ -158,7 +158,7 @@ THOMPSON_API thompson_status
 thompson_likelihood_from_functions(const thompson_likelihood_functions *functions, thompson_likelihood **out);
 THOMPSON_API void thompson_likelihood_free(thompson_likelihood *likelihood);
 /* Creates a posterior under it, with all that it will ever know: for thompson_draw and thompson_log_evidence,
- * with smc_tempered, which needs values only, or mala or dps, which need the gradient (dps also
+ * with smc_tempered, which needs values only, or twisted, mala or dps, which need the gradient (dps also
  * takes -2 log_density for a sum of squares, so that it must not be above 0). The call in which a function
  * fails, or gives NAN or INFINITY, returns THOMPSON_INPUT, and the posterior stays as it was. There are no
  * observations, arms or files. Otherwise as thompson_posterior_new. */

@@ -71,6 +71,23 @@ class Closed(unittest.TestCase):
             self.assertLess(abs(value - evidence), 3 * error)
             self.assertLess(error, 0.5)
 
+    def test_twisted(self):
+        """A cloud of P particles is worth a fifth of them or more, and 4 of their standard errors are 9 / sqrt(P)."""
+        for d, n, particles in ((2, 2, 500), (20, 3, 300)):
+            world = Linear(d, n, 0.3)
+            mean, sd, evidence = world.exact()
+            agent = Posterior(world.prior, "twisted", world.likelihood(), seed=SEED, cloud_particles=particles)
+            self.moments(agent, particles, mean, sd, 9 / np.sqrt(particles))
+            value, error = agent.log_evidence()
+            self.assertLess(abs(value - evidence), 3 * error)
+            self.assertLess(error, 0.3)
+
+    def test_many_dimensions(self):
+        """In 200 there are more observations than directions, and draws are at least finite."""
+        world = Linear(200, 40, 1)
+        agent = Posterior(world.prior, "twisted", world.likelihood(), seed=SEED, cloud_particles=5)
+        self.assertTrue(np.isfinite(agent.draw(4)).all())
+
     def test_langevin(self):
         """500 independent chains: 4 standard errors are 0.18, and 0.13 of a standard deviation."""
         world = Linear(2, 3, 0.5)
@@ -140,6 +157,11 @@ class Nonlinear(unittest.TestCase):
         value, error = agent.log_evidence()
         self.assertLess(abs(value - self.evidence), 3 * error)
         self.assertLess(error, 0.2)
+
+    def test_twisted(self):
+        value, error = self.compare("twisted", 300, 60, cloud_particles=300).log_evidence()
+        self.assertLess(abs(value - self.evidence), 3 * error)
+        self.assertLess(error, 1)
 
     def test_langevin(self):
         self.compare("mala", 400, 200, steps=1000)
@@ -217,12 +239,15 @@ class Faults(unittest.TestCase):
     def test_refused(self):
         world = self.world
         values = Likelihood.from_functions(world.log_density)
-        for sampler in ("mala", "dps"):
+        for sampler in ("mala", "dps", "twisted"):
             with self.assertRaisesRegex(thompson.Error, f"sampler {sampler} needs the gradient of the log likelihood"):
                 Posterior(world.prior, sampler, values)
         for sampler in ("mixts", "diffts", "localised", "joint", "tilted", "smc", "lmc", "vits1"):
             with self.assertRaisesRegex(thompson.Error, f"sampler {sampler} needs a likelihood that is log-concave in phi' theta; .* dps, .*smc_tempered"):
                 Posterior(world.prior, sampler, world.likelihood())
+        for options in ({"cloud": False}, {"covariance": "loss"}):
+            with self.assertRaisesRegex(thompson.Error, "key 'cloud': .*known by a function"):
+                Posterior(world.prior, "twisted", world.likelihood(), **options)
         with self.assertRaisesRegex(thompson.Error, "guard"):
             Posterior(world.prior, "smc_tempered", values, guard=0.1)
         with self.assertRaisesRegex(thompson.Error, "noise is for Gaussian rewards"):

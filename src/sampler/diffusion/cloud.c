@@ -56,7 +56,7 @@ static Status cloud_create(Arena *memory, const CloudTarget *target, int draws, 
   ALLOCATE_ARRAYS(memory, r * CHUNK_LANES, &out->rest, &out->solved);
   ALLOCATE(memory, out->jitters, CHUNK_LANES);
   TRY(particles_evidence_create(memory, out->particles, &out->evidence));
-  if (target->rows) TRY(cloud_rows_create(memory, target, &out->rows));
+  if (cloud_has_rows(target)) TRY(cloud_rows_create(memory, target, &out->rows));
   for (size_t k = 0; k < r; k++)
     for (size_t i = 0; i < d; i++)
       out->a[k * d + i] = target->seen->value[k] * target->seen->direction[k * d + i];
@@ -178,7 +178,7 @@ static void cloud_twist(Cloud *self, int t, const Chunk *chunk) {
     for (int j = 0; j < r; j++)
       cloud_project(d, n, self->a + j * d, self->along + (size_t)k * entries, self->square + (k * r + j) * n);
   if (t > 1) cloud_keep_root(self, t, chunk);
-  if (self->target->rows)
+  if (cloud_has_rows(self->target))
     cloud_rows_twist(self, n, variance, log_twist);
   else
     cloud_twist_gaussian(self, n, log_twist);
@@ -330,7 +330,7 @@ static double cloud_descend(Cloud *self, RngLanes *particles, Rng *choices) {
                 self->log_weight + chunk.first);
       cloud_twist(self, t, &chunk);
       lanes_add((size_t)chunk.lanes, 1, self->log_twist + chunk.first, self->log_weight + chunk.first);
-      if (t == 1 && self->target->rows) cloud_correct(self, &chunk);
+      if (t == 1 && cloud_has_rows(self->target)) cloud_correct(self, &chunk);
       position = chunk.rng.position;
     }
     particles->position = position;

@@ -11,13 +11,17 @@ enum { CLOUD_LEAST = 2000 /* particles, if their number is auto */, CLOUD_FROM =
 typedef struct {
   const Chain *chain;
   const Subspace *seen;
-  const History
-      *rows; /* observations of V' (x_0 + shift / scale) of the chain; NULL: `seen` has all of them */
-  const double *rows_shift; /* [r]: V' shift / scale */
+  /* One lane of what is observed of h = V' x_0 or, by a function (cloud_functions.c), of x_0 itself; no
+   * history: `seen` has all of it. */
+  HistoryView rows;
   const double *mean, *variance; /* [d]: of the prior */
   int particles; /* N */
 } CloudTarget;
 
+/* Finds the directions of a likelihood that is known by a function, in a view of one lane in the coordinates
+ * of the chain: mean[d] and variance[d] are the prior's. */
+Status cloud_functions_find(Arena *memory, const HistoryView *view, const double *mean,
+                            const double *variance, Rng *rng, Subspace *out);
 /* Draws z[d, M] from the streams of the M draws of one run. A chain state that leaves the guard of chains and
  * a matrix that had to be repaired add one to *fallbacks each. Returns STATUS_INTERNAL without memory. */
 Status cloud_draw(const CloudTarget *target, RngLanes rng, double *z, DrawNotes *notes, int64_t *fallbacks);

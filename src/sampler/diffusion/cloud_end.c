@@ -156,7 +156,7 @@ void cloud_end_draw(CloudEnd *self, const int *chosen, Chunk *chunk, double *z) 
   cloud_denoise(cloud, 1, n, q, self->basis);
   rng_lanes_normal(&chunk->rng, q, self->z);
   cloud_end_factorise(self, n);
-  if (cloud->target->rows)
+  if (cloud_has_rows(cloud->target))
     cloud_end_condition_rows(self, chunk);
   else
     cloud_end_condition(self, chunk);

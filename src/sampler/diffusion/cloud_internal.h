@@ -9,6 +9,17 @@
 
 #include <math.h>
 
+/* What a likelihood that is known by a function needs (cloud_functions.c), for n <= CHUNK_LANES particles. */
+typedef struct {
+  int together; /* G: directions along which points are asked about at once */
+  double *point, *gradient, *value; /* [d, 2 G n], [d, 2 G n], [2 G n] */
+  double *centre; /* [d, n]: where the curvature is found */
+  double *deviation; /* [r, n]: d_k */
+  double *start, *step, *trial; /* [r, n]: of a step of Newton */
+  double *best; /* [n]: the logarithm of N(h; m, K) L(h) at `start` */
+  bool *open; /* [n]: particles that still have to take the step */
+} CloudFunctions;
+
 /* What evidence that is not Gaussian needs (cloud_rows.c), for n <= CHUNK_LANES particles. */
 typedef struct {
   int rank; /* r */
@@ -20,6 +31,7 @@ typedef struct {
   double *top, *total, *uniform, *share, *old_share; /* [n]: of the candidates so far */
   int *jitters; /* [n] */
   Irls irls;
+  CloudFunctions functions;
 } CloudRows;
 
 typedef struct {
@@ -66,6 +78,12 @@ void cloud_miss(Cloud *self, int n, const double *x);
  * the Cholesky factor of T, and computes solved = T^-1 rest. */
 void cloud_solve(Cloud *self, int n);
 
+/* Returns whether the evidence is not Gaussian, and whether it is known by a function. */
+static inline bool cloud_has_rows(const CloudTarget *target) { return target->rows.history; }
+static inline bool cloud_has_functions(const CloudTarget *target) {
+  return cloud_has_rows(target) && likelihood_has_functions(target->rows.history->likelihood);
+}
+
 /* ---- evidence that is not Gaussian */
 
 /* Creates what it needs. */
@@ -76,6 +94,17 @@ void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist);
 /* Draws h[r, n] = A x_0 given y, at the particles of the last cloud_rows_twist, and computes log_ratio[n]:
  * the logarithm of an estimate of the integral that psi stands for, divided by psi. */
 void cloud_rows_draw(Cloud *cloud, Chunk *chunk, double *h, double *log_ratio);
+
+/* Computes value[n] = log p(y | h) - (h - m)' K^-1 (h - m) / 2, and off = K^-1 (h - m), of h[r, n]. */
+void cloud_rows_weigh(Cloud *cloud, int n, const double *h);
+
+/* ---- evidence that is known by a function */
+
+Status cloud_functions_create(Arena *memory, const CloudTarget *target, CloudFunctions *out);
+/* Computes value[n] at h[r, n], and V times the gradient, slope[r, n], unless that is NULL. */
+void cloud_functions_evaluate(Cloud *cloud, int n, const double *h, double *value, double *slope);
+/* Finds the mode, and the factor of K^-1 + Lambda, which it leaves in irls.factor, from m and K = square. */
+void cloud_functions_solve(Cloud *cloud, int n);
 
 /* ---- the end */
 

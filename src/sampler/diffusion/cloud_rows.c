@@ -36,6 +36,7 @@ Status cloud_rows_create(Arena *memory, const CloudTarget *target, CloudRows *ou
   ALLOCATE_ARRAYS(memory, CHUNK_LANES, &out->value, &out->log_twist, &out->top, &out->total, &out->uniform,
                   &out->share, &out->old_share);
   ALLOCATE(memory, out->jitters, CHUNK_LANES);
+  if (cloud_has_functions(target)) TRY(cloud_functions_create(memory, target, &out->functions));
   return irls_create(memory, r, CHUNK_LANES, MODE_TOLERANCE, &out->irls);
 }
 
@@ -75,10 +76,13 @@ static void cloud_rows_invert(CloudRows *self, int n, double noise, double *k) {
   linalg_factor_inverse(r, n, self->root, self->prior);
 }
 
-/* Computes value[n] = log p(y | h) - (h - m)' K^-1 (h - m) / 2, and off = K^-1 (h - m). */
-static void cloud_rows_weigh(CloudRows *self, int n, const double *h) {
+void cloud_rows_weigh(Cloud *cloud, int n, const double *h) {
+  CloudRows *self = &cloud->rows;
   const int r = self->rank;
-  history_log_likelihood(&self->view, h, self->value, NULL);
+  if (cloud_has_functions(cloud->target))
+    cloud_functions_evaluate(cloud, n, h, self->value, NULL);
+  else
+    history_log_likelihood(&self->view, h, self->value, NULL);
   for (int k = 0; k < r * n; k++) self->vector[k] = h[k] - self->mean[k];
   linalg_lanes_multiply(r, n, self->prior, self->vector, self->off);
   for (int k = 0; k < r; k++)
@@ -95,21 +99,32 @@ static void cloud_rows_add_volume(const CloudRows *self, int n, double *sum) {
     }
 }
 
-void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist) {
+/* Finds the mode, and the factor of K^-1 + Lambda. */
+static void cloud_rows_solve(Cloud *cloud, int n) {
   CloudRows *self = &cloud->rows;
-  const CloudTarget *target = cloud->target;
   const int r = self->rank;
-  self->view = history_view_in(history_points(target->rows, 0, n), target->rows_shift, NULL);
-  for (int k = 0; k < r; k++)
-    cloud_project(cloud->d, n, cloud->a + k * cloud->d, cloud->denoised, self->mean + k * n);
-  cloud_rows_invert(self, n, noise, cloud->square);
   linalg_lanes_multiply(r, n, self->prior, self->mean, self->information);
   memset(self->precision, 0, (size_t)(r * r * n) * sizeof *self->precision);
   memset(self->vector, 0, (size_t)(r * n) * sizeof *self->vector);
   const PriorLanes prior = {.precision = self->prior, .vector = self->information};
   const EvidenceLanes evidence = {.precision = self->precision, .vector = self->vector};
   irls_solve(&self->irls, &self->view, prior, evidence, self->mode, cloud->fallbacks);
-  cloud_rows_weigh(self, n, self->mode);
+}
+
+void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist) {
+  CloudRows *self = &cloud->rows;
+  const CloudTarget *target = cloud->target;
+  const int r = self->rank;
+  const HistoryView *one = &target->rows;
+  self->view = history_view_in(history_points(one->history, one->first, n), one->shift, one->scale);
+  for (int k = 0; k < r; k++)
+    cloud_project(cloud->d, n, cloud->a + k * cloud->d, cloud->denoised, self->mean + k * n);
+  cloud_rows_invert(self, n, noise, cloud->square);
+  if (cloud_has_functions(target))
+    cloud_functions_solve(cloud, n);
+  else
+    cloud_rows_solve(cloud, n);
+  cloud_rows_weigh(cloud, n, self->mode);
   memcpy(cloud->solved, self->off, (size_t)(r * n) * sizeof *self->off);
   memcpy(log_twist, self->value, (size_t)n * sizeof *log_twist);
   cloud_rows_add_volume(self, n, log_twist);
@@ -118,7 +133,8 @@ void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist) {
 
 /* Draws a candidate from Laplace's Gaussian; value becomes the logarithm of its weight, whose mean over
  * candidates is the integral over psi. */
-static void cloud_rows_propose(CloudRows *self, int n, RngLanes *rng) {
+static void cloud_rows_propose(Cloud *cloud, int n, RngLanes *rng) {
+  CloudRows *self = &cloud->rows;
   const int r = self->rank;
   double *h = self->candidate, square[CHUNK_LANES] = {0};
   rng_lanes_normal(rng, r, h);
@@ -126,7 +142,7 @@ static void cloud_rows_propose(CloudRows *self, int n, RngLanes *rng) {
     for (int p = 0; p < n; p++) square[p] += h[k * n + p] * h[k * n + p];
   linalg_factor_backward(r, n, self->irls.factor, h);
   for (int k = 0; k < r * n; k++) h[k] += self->mode[k];
-  cloud_rows_weigh(self, n, h);
+  cloud_rows_weigh(cloud, n, h);
   cloud_rows_add_volume(self, n, self->value);
   for (int p = 0; p < n; p++) self->value[p] += 0.5 * square[p] - self->log_twist[p];
 }
@@ -135,7 +151,7 @@ void cloud_rows_draw(Cloud *cloud, Chunk *chunk, double *h, double *log_ratio) {
   CloudRows *self = &cloud->rows;
   const int r = self->rank, n = chunk->lanes;
   for (int c = 0; c < CANDIDATES; c++) {
-    cloud_rows_propose(self, n, &chunk->rng);
+    cloud_rows_propose(cloud, n, &chunk->rng);
     rng_lanes_uniform(&chunk->rng, 1, self->uniform);
     lanes_join(c == 0, n, self->value, self->top, self->total, self->old_share, self->share);
     for (int p = 0; p < n; p++) {

@@ -145,6 +145,39 @@ static int twisted_cloud_particles(int64_t asked, int draws) {
   return draws > CLOUD_LEAST ? draws : CLOUD_LEAST;
 }
 
+/* What a cloud gets of a run. */
+typedef struct {
+  Subspace seen;
+  History history; /* that `rows` can be a view of */
+  HistoryView rows;
+} Observed;
+
+/* Finds the observations of a view of one lane in the coordinates of the chain; `rng` has the streams of its
+ * draws. *out must stay where it is. */
+static Status twisted_observe(Arena *memory, const Sampler *sampler, const HistoryView *view, RngLanes rng,
+                              Observed *out) {
+  const Twisted *self = sampler->state;
+  const Chain *chain = sampler->setup.prior->chain;
+  const Likelihood *likelihood = view->history->likelihood;
+  double *shift; /* [r] */
+  out->rows = (HistoryView){0};
+  if (likelihood_has_functions(likelihood) && view->history->rounds > 0) {
+    Rng own = rng_of_lane(&rng, 0);
+    own.key = rng_subkey(own.key, RNG_PRIOR_MOMENTS);
+    out->rows = *view;
+    return cloud_functions_find(memory, view, self->mean, self->variance, &own, &out->seen);
+  }
+  TRY(history_subspace_find(memory, view, &out->seen));
+  if (out->seen.rank == 0 || likelihood_is_conjugate(likelihood)) return STATUS_OK;
+  ALLOCATE(memory, shift, out->seen.rank);
+  TRY(history_subspace_rows(memory, view, out->seen.rank, out->seen.direction, &out->history));
+  for (int k = 0; k < out->seen.rank; k++)
+    for (int i = 0; i < chain->d; i++)
+      shift[k] += out->seen.direction[k * chain->d + i] * chain->shift[i] / chain->scale[i];
+  out->rows = history_view_in(history_view(&out->history, 1, 0, 1), shift, NULL);
+  return STATUS_OK;
+}
+
 /* Makes the draws of a run, theta[d, M] with rows `stride` apart, before the chain's coordinates are undone.
  */
 static Status twisted_draw_cloud(Sampler *sampler, const History *history, int run, RngLanes rng,
@@ -153,23 +186,13 @@ static Status twisted_draw_cloud(Sampler *sampler, const History *history, int r
   const Twisted *self = sampler->state;
   const Chain *chain = sampler->setup.prior->chain;
   const HistoryView view = history_view_in(history_view(history, 1, run, 1), chain->shift, chain->scale);
-  Subspace seen;
-  History rows;
-  double *z, *shift; /* [d, M], [r] */
-  TRY(history_subspace_find(&scratch, &view, &seen));
+  Observed observed;
+  double *z; /* [d, M] */
   ALLOCATE(&scratch, z, (size_t)chain->d * rng.lanes);
-  ALLOCATE(&scratch, shift, seen.rank);
-  const bool has_rows = seen.rank > 0 && !likelihood_is_conjugate(history->likelihood);
-  if (has_rows) {
-    TRY(history_subspace_rows(&scratch, &view, seen.rank, seen.direction, &rows));
-    for (int k = 0; k < seen.rank; k++)
-      for (int i = 0; i < chain->d; i++)
-        shift[k] += seen.direction[k * chain->d + i] * chain->shift[i] / chain->scale[i];
-  }
+  TRY(twisted_observe(&scratch, sampler, &view, rng, &observed));
   const CloudTarget target = {.chain = chain,
-                              .seen = &seen,
-                              .rows = has_rows ? &rows : NULL,
-                              .rows_shift = shift,
+                              .seen = &observed.seen,
+                              .rows = observed.rows,
                               .mean = self->mean,
                               .variance = self->variance,
                               .particles = twisted_cloud_particles(self->cloud_particles, (int)rng.lanes)};
@@ -207,7 +230,7 @@ static bool twisted_has_cloud(const SamplerSetup *setup) {
   const Config *options = setup->options;
   if (!config_has(options, "cloud") || config_is(options, "cloud", "false"))
     return false; /* joint has none */
-  if (config_is(options, "cloud", "true")) return true;
+  if (config_is(options, "cloud", "true") || likelihood_has_functions(setup->likelihood)) return true;
   return setup->for_themselves && setup->draws >= CLOUD_FROM &&
          twisted_is_fine(&setup->prior->chain->schedule) && !config_is(options, "covariance", "loss");
 }
@@ -271,10 +294,15 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 static Status twisted_check(const Config *options, const Likelihood *likelihood) {
-  (void)likelihood;
-  if (!config_is(options, "cloud", "true")) return STATUS_OK;
-  if (!config_is(options, "covariance", "jacobian"))
-    return status_set(STATUS_INPUT, "key 'cloud': true needs covariance: jacobian");
+  const bool functions = likelihood_has_functions(likelihood);
+  if (functions && config_is(options, "cloud", "false"))
+    return status_set(
+        STATUS_INPUT,
+        "key 'cloud': false needs rewards that depend on phi' theta, and the likelihood is known "
+        "by a function of theta");
+  if ((functions || config_is(options, "cloud", "true")) && !config_is(options, "covariance", "jacobian"))
+    return status_set(STATUS_INPUT, "key 'cloud': %s needs covariance: jacobian",
+                      functions ? "a likelihood that is known by a function of theta" : "true");
   return STATUS_OK;
 }
 
@@ -313,6 +341,7 @@ const SamplerOps sampler_twisted = {
     .reference = "Wu, Trippe, Naesseth, Blei, Cunningham (2023), twisted diffusion sampler",
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN,
+    .functions = FUNCTIONS_GRADIENT,
     .keys = KEYS,
     .check = twisted_check,
     .vectors = twisted_has_vectors,
