@@ -90,8 +90,9 @@ static Status app_run_announce(Finished *finished, FILE *out) {
   int tasks = 0, done = 0, left = 0;
   TRY(adaptive_create(&scratch, finished, &adaptive));
   TRY(adaptive_replay(finished->state, &adaptive));
-  for (int i = app_job.shard; i < study->task_count; i += app_job.shards) {
+  for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
+    if (study_shard(study, i, app_job.shards) != app_job.shard) continue;
     if (i % study->runs.blocks >= adaptive.settings[task.setting].wanted) continue;
     tasks++;
     done += finished->state[i] == RUN_OK;
