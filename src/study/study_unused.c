@@ -2,6 +2,7 @@
 
 #include "problem/problems.h"
 #include "study/keys.h"
+#include "study/study_names.h"
 #include "study/study_problem.h"
 
 #include <stdio.h>
@@ -46,6 +47,41 @@ static void study_explain_unused(const Study *study, const Config *setting, cons
              (long long)config_int(setting, "stream.tasks"));
 }
 
+/* Returns the first setting in which a policy has the tasks that it has in setting s, found by their names: s
+ * itself if there is no earlier one. */
+static int study_first_alike(const Study *study, int s, int p) {
+  const int index = study_task_index(study, s, p, 0);
+  int first;
+  const int count = study_find_tasks(study, &study->names[index], &first);
+  for (int i = 0; i < count; i++) {
+    const Task task = study_task(study, study->by_name[first + i]);
+    if (task.policy == p && task.setting < s) return task.setting;
+  }
+  return s;
+}
+
+/* Notes which policies the sweep does not change, and in which settings. */
+static void study_note_repeated(const Study *study, void (*note)(const char *sentence)) {
+  char sentence[512], others[64];
+  for (int p = 0; p < study->file->policy_count; p++) {
+    int alike = 0, example = 0;
+    for (int s = study->file->setting_count - 1; s > 0; s--) {
+      if (study_first_alike(study, s, p) == s) continue;
+      alike++;
+      example = s;
+    }
+    if (alike == 0) continue;
+    snprintf(others, sizeof others, ", and likewise in %d more", alike - 1);
+    snprintf(
+        sentence, sizeof sentence,
+        "the sweep does not change policy %s in setting %s, whose results are those of %s%s; equal tasks "
+        "are run once",
+        study->file->policies[p].label, study->file->setting_labels[example],
+        study->file->setting_labels[study_first_alike(study, example, p)], alike > 1 ? others : "");
+    note(sentence);
+  }
+}
+
 Status study_unused_note(const Study *study, void (*note)(const char *sentence)) {
   char why[128], value[64], other[64], sentence[512];
   for (const ConfigKey *key = study_keys; key->name; key++) {
@@ -66,5 +102,6 @@ Status study_unused_note(const Study *study, void (*note)(const char *sentence))
              swept ? " and other values" : "", why);
     note(sentence);
   }
+  if (!study->runs.adaptive) study_note_repeated(study, note);
   return STATUS_OK;
 }

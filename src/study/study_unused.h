@@ -4,5 +4,6 @@
 #include "study/study.h"
 
 /* Calls `note` with one sentence for each such key: one that other kinds of studies or families of problems
- * use, but not those of this study in any setting. */
+ * use, but not those of this study in any setting; and for each policy that the sweep does not change in some
+ * settings. */
 Status study_unused_note(const Study *study, void (*note)(const char *sentence));
