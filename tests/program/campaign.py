@@ -5,8 +5,9 @@ reported done and are lost or computed again, files that cannot be read, hangs, 
     tests/program/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
     tests/program/campaign.py --damages 2000 --seed 1
 
-Every second study has many short tasks. --damages damages the journals of one finished study at random, again and again: no task that can be read
-may differ, none may be lost except those with a changed byte, and now and then the study is resumed and must give the same bytes.
+Every second study has many short tasks, and every second one of each kind is edited between two of its lives: tasks of both versions count, by the
+names in their records, and the results are those of a fresh run of the edited study. --damages damages the journals of one finished study at random, again and again: no task that can be read
+may differ, none may be lost except those with a changed byte, and now and then the study is resumed, every second time after an edit, and must give the bytes of an undisturbed run.
 
 A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, if mounting
 is allowed); kill -9 of all and zeros in the tail of a journal or prior, as a power cut leaves them; files and links of others planted
@@ -45,9 +46,12 @@ prior: {{train_samples: 500, replicates: 2, stages: 8, training_steps: 60, hidde
 sweep:
   problem.theta: [cross, rays]
 """
-# Runs, blocks and tasks of a study; its share of the rounds; its average lifetime in seconds before a fault strikes.
-FEW = {"runs": 40, "block": 8, "tasks": 60, "share": 1, "life": 0.67}
-MANY = {"runs": 110, "block": 1, "tasks": 1100, "share": 0.4, "life": 1.5}
+# Runs and blocks of a study; its share of the rounds; its average lifetime in seconds before a fault strikes.
+FEW = {"runs": 40, "block": 8, "share": 1, "life": 0.67}
+MANY = {"runs": 110, "block": 1, "share": 0.4, "life": 1.5}
+# Edits: what is replaced in the study, and by what; more runs are two blocks more.
+EDITS = {"a policy first": ("[ts, mixts", "[linucb, ts, mixts"), "a policy less": ("diffts, dps", "diffts"), "an option": ("egreedy]", "{name: egreedy, label: e, epsilon: 0.1}]"),
+         "a setting": ("[cross, rays]", "[triangles, rays, cross]"), "more runs": ("runs: {}", "runs: {}"), "a key of two policies": ("stages: 8", "stages: 9")}
 PRIOR = r"[a-z]+-[0-9a-f]{20}\.nc"
 HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
 # Exit codes that are allowed, besides 0 if the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
@@ -84,6 +88,20 @@ def bad_files(path):
     return [found for found in os.listdir(folder) if found.startswith(f"{name}.bad")]
 
 
+def done(out):
+    """The names of the tasks that succeeded, of whatever version of the study."""
+    return {record.name for record in journals.records(out) if record.status == 1}
+
+
+def edited(study, edit, kind):
+    """The text of a study after an edit."""
+    old, new = EDITS[edit]
+    if edit == "more runs":
+        old, new = old.format(kind["runs"]), new.format(kind["runs"] + 2 * kind["block"])
+    assert old in study, (edit, study)
+    return study.replace(old, new, 1)
+
+
 def same_values(first, second):
     """Whether every variable except the seconds is equal to the byte."""
     with netCDF4.Dataset(first) as one, netCDF4.Dataset(second) as two:
@@ -104,6 +122,9 @@ class Campaign:
         self.kinds = [kind for kind in CODES if kind not in without]
         self.kind = FEW
         self.foreign, self.damaged = {}, collections.Counter()  # for the current study: {path: state}, {path: how often}
+        self.text, self.names = "", set()  # of the current study: itself, the names of its tasks
+        self.versions = {}  # {what study.yaml in the folder says: the names of the tasks}
+        self.edits = collections.Counter()
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -115,6 +136,31 @@ class Campaign:
     def status(self, out):
         answer = subprocess.run([self.program, "status", "--json", out], capture_output=True, text=True, timeout=HANG, check=False)
         return json.loads(answer.stdout)["done"] if answer.returncode == 0 else 0
+
+    def names_in(self, out):
+        """The names of the tasks of the study that the folder has: an edit reaches the folder only when a job has opened it."""
+        path = os.path.join(out, "study.yaml")
+        if not os.path.exists(path):
+            return set()
+        with open(path, encoding="utf-8") as file:
+            return self.versions[file.read()]
+
+    def take_study(self, text):
+        """Make this the current study, and run it undisturbed as a reference."""
+        self.text, reference = text, self.path("reference")
+        with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        subprocess.run([self.program, "run", self.path("study.yaml"), "-o", reference, "--overwrite"], check=True, capture_output=True)
+        self.names = done(reference)
+        with open(os.path.join(reference, "study.yaml"), encoding="utf-8") as file:
+            self.versions[file.read()] = self.names
+
+    def edit(self):
+        """Edit the study, in one of the ways that were used least."""
+        fewest = min(self.edits[edit] for edit in EDITS)
+        edit = self.chance.choice([edit for edit in EDITS if self.edits[edit] == fewest])
+        self.edits[edit] += 1
+        self.take_study(edited(self.text, edit, self.kind))
 
     def begin(self, out, ranks):
         command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", str(ranks), self.program, "run", self.path("study.yaml"), "-o", out, "--resume", "--progress", "plain"]
@@ -179,16 +225,16 @@ class Campaign:
         if not files:
             return
         path = self.chance.choice(files)
-        size, before = os.path.getsize(path), journals.done(out)
+        size, before = os.path.getsize(path), done(out)
         zeros = min(self.chance.randint(1, TAIL), size)
-        hit = {record.task for record in journals.records(out) if record.path == path and record.at + len(record.header) + len(record.payload) > size - zeros}
+        hit = {record.name for record in journals.records(out) if record.path == path and record.at + len(record.header) + len(record.payload) > size - zeros}
         with open(path, "r+b") as file:
             file.seek(size - zeros)
             file.write(bytes(zeros))
         self.damaged[path] += 1
         if path.endswith(".nc") and len(bad_files(path)) + 1 < self.damaged[path]:
             self.damaged[path] -= 1  # it was damaged before, and the program has not noticed yet
-        if not journals.done(out) <= before:
+        if not done(out) <= before:
             self.blame("lost", f"zeros in {path} made tasks")
         self.check_kept("tail", out, before - hit, set(), 0)
 
@@ -214,7 +260,7 @@ class Campaign:
 
     def live(self, out, fault):
         """One life of the study, with a fault at a random moment. True if it was done before the fault."""
-        kept, ranks = journals.done(out), self.chance.randint(1, 4)
+        kept, ranks = done(out), self.chance.randint(1, 4)
         lock = os.path.join(out, "lock")
         before = os.stat(lock).st_mtime_ns if os.path.exists(lock) else 0
         job = self.begin(out, ranks)
@@ -228,7 +274,7 @@ class Campaign:
             if job.returncode != 0:
                 self.blame("exit code", f"undisturbed: {job.returncode}: {self.log()[-500:]}")
             return True
-        seen, struck = journals.done(out), time.time()
+        seen, struck = done(out), time.time()
         self.check_end(fault, job, self.strike(fault, job, out), struck)
         self.faults[fault] += 1
         reported = [int(done) for done in re.findall(r"running tasks: (\d+)/", self.log())]
@@ -242,15 +288,15 @@ class Campaign:
 
     def finish(self, out, reference):
         """Run undisturbed to the end: only what is left is computed, every file can be read, and the bytes are those of the reference."""
-        kept = len(journals.done(out))
+        kept = len(done(out) & self.names)
         job = self.begin(out, self.chance.randint(1, 4))
         status = job.wait(timeout=600)
         if status != 0:
             self.blame("exit code", f"the last life: {status}: {self.log()[-500:]}")
             return
         computed = sum(int(total) for _, total in re.findall(r"running tasks: (\d+)/(\d+) in", self.log()))
-        if computed != self.kind["tasks"] - kept:
-            self.blame("lost", f"{kept} could be read, and {computed} computed of {self.kind['tasks']}: {self.log()[-500:]}")
+        if computed != len(self.names) - kept:
+            self.blame("lost", f"{kept} could be read, and {computed} computed of {len(self.names)}: {self.log()[-500:]}")
         self.check_files(out)
         self.check_foreign()
         if not same_values(os.path.join(out, "results.nc"), os.path.join(reference, "results.nc")):
@@ -258,12 +304,13 @@ class Campaign:
 
     def check_kept(self, fault, out, before, seen, reported):
         """Check that every task readable before this life or just before its end is still readable, and all that it reported; the program agrees."""
-        now = journals.done(out)
+        now = done(out)
         if not before | seen <= now or len(now) < len(before) + reported:
             self.blame("lost", f"{fault}: {len(before)} could be read before, {len(seen)} at the end, {reported} were reported, and {len(now)} can be "
                        f"read now; gone: {sorted((before | seen) - now)}: {self.log()[-500:]}")
-        if self.status(out) < len(now):
-            self.blame("lost", f"{fault}: {len(now)} tasks can be read, and {self.status(out)} count as done")
+        counted = len(now & self.names_in(out))
+        if self.status(out) < counted:
+            self.blame("lost", f"{fault}: {counted} tasks can be read, and {self.status(out)} count as done")
 
     def check_files(self, out):
         """Check that there are no leftovers, damaged priors were set aside, and all tasks can be read."""
@@ -272,7 +319,7 @@ class Campaign:
         bad = {path: len(bad_files(path)) for path in self.damaged if path.endswith(".nc")}
         if any(self.damaged[path] != count for path, count in bad.items()) or any(path.endswith(".tmp") for path in files):
             self.blame("unreadable", f"damaged {self.damaged}, set aside {bad}: {files} {self.log()[-500:]}")
-        if journals.done(out) != set(range(self.kind["tasks"])):
+        if not self.names <= done(out):
             self.blame("lost", "the journals do not hold every task")
 
     def overwrite(self, out):
@@ -284,14 +331,13 @@ class Campaign:
         self.check_foreign()
 
     def study(self, kills):
-        """A study with its own seed, struck until it is done, or `kills` times."""
+        """A study with its own seed, struck until it is done, or `kills` times; every second one of each kind is edited at some time."""
         self.studies += 1
         self.kind = MANY if self.studies % 2 == 0 else FEW
-        self.foreign, self.damaged = {}, collections.Counter()
-        with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
-            file.write(STUDY.format(seed=self.studies, rounds=int(self.kind["share"] * self.rounds), runs=self.kind["runs"], block=self.kind["block"]))
+        self.foreign, self.damaged, self.versions = {}, collections.Counter(), {}
         reference, mount = self.path("reference"), self.path("disk")
-        subprocess.run([self.program, "run", self.path("study.yaml"), "-o", reference, "--overwrite", "--set", "block=8"], check=True, capture_output=True)
+        self.take_study(STUDY.format(seed=self.studies, rounds=int(self.kind["share"] * self.rounds), runs=self.kind["runs"], block=self.kind["block"]))
+        edit_at = self.chance.randrange(kills) if self.studies % 4 in (1, 2) else -1  # when so many faults are left to strike
         os.makedirs(mount, exist_ok=True)
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={FREE['size']}", "tmpfs", mount], check=False, capture_output=True).returncode == 0
         out = os.path.join(mount, "out")
@@ -299,6 +345,10 @@ class Campaign:
         try:
             while kills > 0 and not self.live(out, self.choose(kinds)):
                 kills -= 1
+                if kills == edit_at:
+                    self.edit()
+            if kills > edit_at >= 0:  # it was done before
+                self.edit()
             self.finish(out, reference)
             if self.foreign:
                 self.overwrite(out)
@@ -317,6 +367,7 @@ class Campaign:
             shutil.rmtree(self.folder, ignore_errors=True)
         counts = collections.Counter(kind for kind, _ in self.wrong)
         self.report(f"faults: {dict(self.faults)}; ends: {dict(sorted(self.codes.items()))}")
+        self.report(f"edits: {dict(self.edits)}")
         self.report(f"{sum(self.faults.values())} faults in {self.studies} studies: {counts['lost']} results lost, {counts['unreadable']} unreadable files, "
                     f"{counts['hang']} hangs over {HANG} s (slowest end {self.slowest:.1f} s), {counts['exit code']} wrong exit codes, "
                     f"{counts['foreign']} files of others touched")
@@ -325,13 +376,11 @@ class Campaign:
     def damages(self, count):
         """Damage a finished study `count` times: flips, zeros, ones, cuts, foreign bytes at the end, in one journal or several."""
         begin, believed, lost, wrong_end, checked = time.time(), 0, 0, 0, 0
-        self.kind = {**MANY, "runs": 24, "tasks": 240}
-        with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
-            file.write(STUDY.format(seed=1, rounds=30, runs=24, block=1))
-        whole, out = self.path("whole"), self.path("out")
-        command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", "3", self.program, "run", self.path("study.yaml"), "-o", whole]
-        subprocess.run(command, check=True, capture_output=True)
-        truth = {record.task: record.payload for record in journals.records(whole)}
+        self.kind = {**MANY, "runs": 24}
+        self.take_study(STUDY.format(seed=1, rounds=30, runs=24, block=1))
+        whole, out, original, truth = self.path("whole"), self.path("out"), self.text, self.names
+        command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", "3", self.program, "run", self.path("study.yaml"), "-o"]
+        subprocess.run([*command, whole], check=True, capture_output=True)
         for number in range(count):
             shutil.rmtree(out, ignore_errors=True)
             shutil.copytree(whole, out)
@@ -342,20 +391,22 @@ class Campaign:
                 self.report(f"damage {number}: status {answer.returncode}, {len(touched)} touched: {answer.stdout} {answer.stderr}")
             if number % 20 == 0:
                 checked += 1
-                again = subprocess.run([*command[:-1], out, "--resume"], capture_output=True, text=True, check=False)
+                self.take_study(original)
+                if number % 40 == 20:
+                    self.edit()
+                again = subprocess.run([*command, out, "--resume"], capture_output=True, text=True, check=False)
                 computed = sum(int(total) for _, total in re.findall(r"running tasks: (\d+)/(\d+) in", again.stderr))
                 wrong_end += again.returncode != 0
-                lost += computed > len(touched)
-                believed += again.returncode == 0 and not same_values(os.path.join(out, "results.nc"), os.path.join(whole, "results.nc"))
-                kept = {record.task: record.payload for record in journals.records(out)}
-                believed += any(kept.get(task) is None for task in truth)
+                lost += computed > len(touched & self.names) + len(self.names - truth)
+                believed += again.returncode == 0 and not same_values(os.path.join(out, "results.nc"), os.path.join(self.path("reference"), "results.nc"))
+                believed += not self.names <= done(out)
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.report(f"{count} damages, {checked} of them resumed: {lost} cost tasks that were not touched, {believed} wrong results, "
+        self.report(f"{count} damages, {checked} of them resumed, {sum(self.edits.values())} after an edit: {lost} cost tasks that were not touched, {believed} wrong results, "
                     f"{wrong_end} wrong exit codes, {time.time() - begin:.0f} s")
         return lost + believed + wrong_end == 0
 
     def damage_once(self, path):
-        """Damage one journal; returns the tasks with a changed byte."""
+        """Damage one journal; returns the names of the tasks with a changed byte."""
         with open(path, "rb") as file:
             data = bytearray(file.read())
         whole, how = journals.read(path)[0], self.chance.choice(["flip", "zeros", "ones", "cut", "append", "tail"])
@@ -373,7 +424,7 @@ class Campaign:
             data[first:end] = (b"\xff" if how == "ones" else b"\0") * (end - first)
         with open(path, "wb") as file:
             file.write(data)
-        return {record.task for record in whole if record.at < end and record.at + len(record.header) + len(record.payload) > first}
+        return {record.name for record in whole if record.at < end and record.at + len(record.header) + len(record.payload) > first}
 
 
 def main():
