@@ -51,13 +51,14 @@ def named(keys, name):
     return found[0]
 
 
-def groups(others):
-    """The settings of each panel, [(title, settings)], given the other swept keys of each, {key: value}, or None if it is not drawn."""
+def groups(others, designed=False):
+    """The settings of each panel, [(title, settings)], given the other swept keys of each, {key: value}, or None if it is not drawn; one panel for
+    the points of a design."""
     found = {}
     for s, other in enumerate(others):
         if other is not None:
             found.setdefault(tuple(other.items()), []).append(s)
-    if len(found) > 1 and all(len(here) == 1 for here in found.values()):
+    if len(found) > 1 and (designed or all(len(here) == 1 for here in found.values())):
         keys = ", ".join(key.rpartition(".")[2] for key, _ in next(iter(found)))
         return [(TOGETHER + keys, np.concatenate([*found.values()]))]
     return [(", ".join(f"{key.rpartition('.')[2]} = {value}" for key, value in combination), np.array(here)) for combination, here in found.items()]
@@ -76,8 +77,9 @@ def panels(dataset, metric=None, against=None, at=None, select=lambda others: Tr
     missing = wanted[:, None] - done
     others = [{key: wording.plain(values[s]) for key, values in design.swept(dataset).items() if key != against}
               for s in range(len(means))]
+    designed = design.config(dataset, "design.kind") is not None
     made = []
-    for title, here in groups([other if select(other) else None for other in others]):
+    for title, here in groups([other if select(other) else None for other in others], designed):
         here = here[np.argsort(x[here], kind="stable")]
         if np.isfinite(means[here]).any():
             made.append(panel.Panel(title, KEYS.get(against, against),

@@ -200,7 +200,10 @@ def draw(axis, panel, styles):
     shown = shown[np.isfinite(shown)]
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
     write_notes(axis, notes)
-    spread_out(axis, panel.x, panel.ticks)
+    if panel.joined or panel.ticks:
+        spread_out(axis, panel.x, panel.ticks)
+    else:
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
     style.title(axis, panel.title)
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
 

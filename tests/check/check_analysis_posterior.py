@@ -207,6 +207,16 @@ class Posterior(StudyTest):
         status, out, err = call(ablation, self.folder, "--metric", "seconds", "-o", self.folder / "a.svg")
         self.assertEqual((status, out, err), (0, f"{self.folder / 'a.svg'}\n", ""))
 
+    def test_ablation_of_a_design(self):
+        """Points of a design share one panel, though some of them share the other keys."""
+        settings = [{"problem.noise": c, "problem.arms": k} for c, k in ((1.0, 5), (3.0, 5), (1.0, 9), (3.0, 9))]
+        write_posterior(self.folder, settings, sizes=[5, 40])
+        self.assertEqual(len(ablation.panels(store.results(self.folder, None), "emd")), 2)
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file.setncattr("config", "design: {kind: saltelli, points: 2}")
+        one, = ablation.panels(store.results(self.folder, None), "emd")
+        self.assertEqual((one.title, one.joined, len(one.x)), ("together with arms", False, 4))
+
     def test_ablation_of_keys_that_change_together(self):
         """Where no two settings share the other keys, one panel has a point for each setting, unconnected; panels without a run are left out."""
         settings = [{"problem.condition_number": c, "problem.noise": s} for c, s in ((100.0, 1.0), (1.0, 0.5), (10.0, 2.0))]
