@@ -247,13 +247,14 @@ static Status study_join_axis(Study *study, int s, const Problem *problem) {
 
 /* Creates the runs, of which the file knows the number if they are cases, and the list of tasks. */
 static Status study_create_tasks(Study *study) {
+  static const int64_t MOST_TASKS = 100000000; /* their names take 4 GB */
   const Config *first = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
   if (study_problem_family(first)->take) TRY(study_problem_create(first, &problem));
   TRY(study_runs_create(first, problem.cases, &study->runs));
   TRY(study_find_target(study));
   const int64_t tasks = (int64_t)study->runs.blocks * study->file->setting_count * study->file->policy_count;
-  if (tasks > 1000000000)
+  if (tasks > MOST_TASKS)
     return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep fewer values",
                       (long long)tasks);
   study->task_count = (int)tasks;

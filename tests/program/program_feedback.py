@@ -114,15 +114,16 @@ class Feedback(program.ProgramTest):
             self.assertTrue((run == first).all() or (run == ~first).all())
 
     def test_filtered(self):
-        """Clicks in constant memory: a round without a reward changes nothing, so half of the rewards at d = 2 still teach; a posterior for each arm is refused."""
-        policies = "[{name: mixts, prior: exact, memory: filtered}, {name: mixts, prior: exact, memory: {keep: 3}, label: keep}]"
+        """Clicks in constant memory: a round without a reward changes nothing, so half of the rewards at d = 2 still teach, also with a posterior for each arm."""
+        policies = ("[{name: mixts, prior: exact, memory: filtered}, {name: mixts, prior: exact, memory: {keep: 3}, label: keep},"
+                    " {name: ts, posterior: per_arm, memory: filtered}]")
         late = self.regret("late", *LATE, policies=policies, likelihood="logistic")
         blocks = self.regret("blocks", *LATE, "--set", "block=3", policies=policies, likelihood="logistic")
         never = self.regret("never", "--set", "feedback.drop=1", policies=policies, likelihood="logistic")
         self.assertEqual(late.tobytes(), blocks.tobytes())
         self.assertTrue((late != never).any())
         self.fail_with(3, "memory", "run", self.path("late.yaml"), "-o", self.path("no"), "--set", "likelihood=logistic",
-                       "--set", "policies=[{name: ts, posterior: per_arm, memory: filtered}]")
+                       "--set", "policies=[{name: ts, posterior: per_arm, memory: {keep: 3}}]")
 
     def test_refused(self):
         for change, part in (("feedback.drop=1.5", "feedback.drop"), ("feedback.batch=0", "feedback.batch"), ("feedback.delay_distribution=gamma", "geometric")):

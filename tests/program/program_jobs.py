@@ -15,7 +15,7 @@ import study_fixture
 import yaml
 
 JOBS = pathlib.Path(program.SOURCE, "jobs")
-MOST = {"runs": 4, "block": 2, "draws": 24, "reference_draws": 24, "problem.rounds": 6, "problem.arms": 6, "problem.dimension": 12,
+MOST = {"design.points": 4, "runs": 4, "block": 2, "draws": 24, "reference_draws": 24, "problem.rounds": 6, "problem.arms": 6, "problem.dimension": 12,
         "prior.train_samples": 60, "prior.stages": 3, "prior.replicates": 1, "prior.training_steps": 4, "prior.past_tasks": 30, "steps": 4,
         "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4, "max_steps": 2000, "stream.tasks": 20,
         "components": 3}

@@ -65,7 +65,7 @@ class Marginal(program.ProgramTest):
         self.assertLess(abs(value - exact), error)
 
     def test_a_sampler_without_one(self):
-        self.assertIsNone(self.marginal("gaussian", np.zeros(5), "--sampler", "mixts"))
+        self.assertIsNone(self.marginal("gaussian", np.zeros(5), "--sampler", "diffts"))
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class Stream(program.ProgramTest):
                               (["stream.start=narrow"], "standard | wide"), (["stream.tasks=0"], "stream.tasks"), (["stream.switch_at=3", "stream.switch_to=gm_cros"], "stream.switch_to"),
                               (["stream.switch_at=3", "problem.theta=gaussian", "problem.dimension=3"], "stream.switch_to: "),
                               (["stream.switch_at=3", "problem.family=pool"], "needs problem.family: synthetic"), (["problem.unknown=per_arm"], "one theta* for all arms"),
-                              (["policies=[{name: ts, posterior: per_arm}]"], "posterior: per_arm"), (["runs=1000000000"], "bandits in total"),
+                              (["policies=[{name: ts, posterior: per_arm}]"], "posterior: per_arm"), (["runs=1000000000", "block=4096"], "bandits in total"), (["runs=1000000000", "block=1"], "tasks: too many"),
                               (["prior.guard=0.2"], "initial Gaussian"), (["prior.guard=auto"], "initial Gaussian")):
             sets = [word for change in changes for word in ("--set", change)]
             self.fail_with(3, part, "run", study, "-o", self.path("refused"), *sets)
