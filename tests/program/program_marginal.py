@@ -43,6 +43,9 @@ class Marginal(program.ProgramTest):
         value, error = self.marginal("gaussian", rewards, "--sampler", "localised")
         self.assertLess(error, 1e-3)
         self.assertAlmostEqual(value, np.log(exact), delta=2 * error + 1e-9)
+        value, error = self.marginal("gaussian", rewards, "--sampler", "mixts")
+        self.assertEqual(error, 0)
+        self.assertAlmostEqual(value, np.log(exact), delta=1e-9)
 
     def test_other_rewards(self):
         """Compared with a grid in the plane, whose error is far below the claimed standard error."""
