@@ -159,8 +159,9 @@ class Nonlinear(unittest.TestCase):
         self.assertLess(error, 0.2)
 
     def test_twisted(self):
+        """Over eight seeds the log evidence of 300 particles scatters by 0.13 and claims errors from 0.54 to 0.89; with 2 000 it claims 0.3."""
         value, error = self.compare("twisted", 300, 60, cloud_particles=300).log_evidence()
-        self.assertLess(abs(value - self.evidence), 3 * error)
+        self.assertLess(abs(value - self.evidence), min(3 * error, 4 * 0.13))
         self.assertLess(error, 1)
 
     def test_langevin(self):
