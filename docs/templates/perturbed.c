@@ -24,6 +24,7 @@ static void perturbed_sample(Sampler *sampler, const History *history, RngLanes 
                              int64_t *fallbacks) {
   const Perturbed *self = sampler->state;
   const Mixture *prior = sampler->setup.prior->mixture;
+  const double *precision = mixture_precision(prior, 0), *information = mixture_information(prior, 0);
   const int d = sampler->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
@@ -31,12 +32,12 @@ static void perturbed_sample(Sampler *sampler, const History *history, RngLanes 
     const HistoryView view = history_view(history, draws, chunk.first, lanes);
     history_evidence(&view, self->precision, self->vector);
     for (int i = 0; i < d * d; i++)
-      for (int n = 0; n < lanes; n++) self->precision[i * lanes + n] += prior->precision[i];
+      for (int n = 0; n < lanes; n++) self->precision[i * lanes + n] += precision[i];
     linalg_factor_cholesky(d, lanes, self->precision, jitters);
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int i = 0; i < d; i++)
       for (int n = 0; n < lanes; n++) {
-        double sum = prior->information[i];
+        double sum = information[i];
         for (int j = 0; j <= i; j++)
           sum += self->precision[(i * d + j) * lanes + n] * self->normal[j * lanes + n];
         self->vector[i * lanes + n] += sum;

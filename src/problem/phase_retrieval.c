@@ -24,7 +24,7 @@ const ProblemOps problem_phase_retrieval = {
     .name = "phase_retrieval",
     .summary = "y = (A theta*)^2 + noise, A standard normal; the arms are the rows of A, in order",
     .reference = "BIPSDA, arXiv:2503.03007",
-    .keys = "problem.theta problem.file problem.resample_arms problem.noise",
+    .keys = "problem.theta problem.file problem.resample_arms",
     .arms = 5,
     .rewards_of = REWARDS_OF_OBSERVATIONS,
     .create = phase_retrieval_create,

@@ -1,7 +1,6 @@
-/* Rewards of which only the square of u is seen, as in phase retrieval: y = u^2 + sigma e, log p(y | u) =
- * -1/2
- * ((y - u^2) / sigma)^2 - log sigma - 1/2 log 2 pi. It has two peaks, so that nothing can be built on its
- * curvature; the one here leaves out y - u^2, as Gauss and Newton do. */
+/* Rewards of which only the square of u is seen, as in phase retrieval: y = u^2 + sigma e. Then log p(y | u)
+ * is -1/2 ((y - u^2) / sigma)^2 - log sigma - 1/2 log 2 pi. It has two peaks, so that nothing can be built on
+ * its curvature; the one here leaves out y - u^2, as Gauss and Newton do. */
 #include "core/special.h"
 #include "model/history/likelihood.h"
 

@@ -1,8 +1,8 @@
-/* A cloud under a likelihood that is known by a function of theta: its values and gradients, but nothing of
- * its curvature. It takes the place of rows (cloud_rows.c) in the r directions V in which the log likelihood
- * varies most: those that span its gradients at draws of the Gaussian with the prior's moments (active
- * subspace; Constantine 2014), at most MOST_DIRECTIONS. At h = V x_0 the point is D + V' (h - m), and the log
- * likelihood is taken there.
+/* A cloud under a likelihood that is not log-concave, or known by a function of theta: its values and
+ * gradients, but nothing of its curvature. It takes the place of rows (cloud_rows.c) in the r directions V in
+ * which the log likelihood varies most: those that span its gradients at draws of the Gaussian with the
+ * prior's moments (active subspace; Constantine 2014), at most MOST_DIRECTIONS. At h = V x_0 the point is D +
+ * V' (h - m), and the log likelihood is taken there.
  *
  * The mode of N(h; m, K) L(h) is found by steps of Newton from m. Their curvature is that of the line through
  * the gradients d_k to either side in each direction v_k, where d_k is the standard deviation of N(m, K), and

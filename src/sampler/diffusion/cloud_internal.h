@@ -78,10 +78,10 @@ void cloud_miss(Cloud *self, int n, const double *x);
  * the Cholesky factor of T, and computes solved = T^-1 rest. */
 void cloud_solve(Cloud *self, int n);
 
-/* Returns whether the evidence is not Gaussian, and whether it is known by a function. */
+/* Returns whether the evidence is not Gaussian, and whether it is used by its values and gradients alone. */
 static inline bool cloud_has_rows(const CloudTarget *target) { return target->rows.history; }
 static inline bool cloud_has_functions(const CloudTarget *target) {
-  return cloud_has_rows(target) && likelihood_has_functions(target->rows.history->likelihood);
+  return cloud_has_rows(target) && !likelihood_is_concave(target->rows.history->likelihood);
 }
 
 /* ---- evidence that is not Gaussian */

@@ -161,7 +161,7 @@ static Status twisted_observe(Arena *memory, const Sampler *sampler, const Histo
   const Likelihood *likelihood = view->history->likelihood;
   double *shift; /* [r] */
   out->rows = (HistoryView){0};
-  if (likelihood_has_functions(likelihood) && view->history->rounds > 0) {
+  if (!likelihood_is_concave(likelihood) && view->history->rounds > 0) {
     Rng own = rng_of_lane(&rng, 0);
     own.key = rng_subkey(own.key, RNG_PRIOR_MOMENTS);
     out->rows = *view;
@@ -230,7 +230,7 @@ static bool twisted_has_cloud(const SamplerSetup *setup) {
   const Config *options = setup->options;
   if (!config_has(options, "cloud") || config_is(options, "cloud", "false"))
     return false; /* joint has none */
-  if (config_is(options, "cloud", "true") || likelihood_has_functions(setup->likelihood)) return true;
+  if (config_is(options, "cloud", "true") || !likelihood_is_concave(setup->likelihood)) return true;
   return setup->for_themselves && setup->draws >= CLOUD_FROM &&
          twisted_is_fine(&setup->prior->chain->schedule) && !config_is(options, "covariance", "loss");
 }
@@ -294,15 +294,14 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 static Status twisted_check(const Config *options, const Likelihood *likelihood) {
-  const bool functions = likelihood_has_functions(likelihood);
-  if (functions && config_is(options, "cloud", "false"))
-    return status_set(
-        STATUS_INPUT,
-        "key 'cloud': false needs rewards that depend on phi' theta, and the likelihood is known "
-        "by a function of theta");
-  if ((functions || config_is(options, "cloud", "true")) && !config_is(options, "covariance", "jacobian"))
+  const bool concave = likelihood_is_concave(likelihood);
+  if (!concave && config_is(options, "cloud", "false"))
+    return status_set(STATUS_INPUT,
+                      "key 'cloud': false needs a likelihood that is log-concave in phi' theta, unlike "
+                      "one that is known by a function of theta");
+  if ((!concave || config_is(options, "cloud", "true")) && !config_is(options, "covariance", "jacobian"))
     return status_set(STATUS_INPUT, "key 'cloud': %s needs covariance: jacobian",
-                      functions ? "a likelihood that is known by a function of theta" : "true");
+                      concave ? "true" : "a likelihood that is not log-concave, or known by a function,");
   return STATUS_OK;
 }
 
