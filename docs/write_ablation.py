@@ -20,6 +20,7 @@ from thompson import design, metrics, store, wording  # noqa: E402
 PAGE = ROOT / "docs" / "results" / "ablation_all.md"
 KEYS = {"prior.stages": "stages", "prior.train_samples": "training samples", "problem.condition_number": "condition number", "problem.noise": "noise",
         "problem.arms": "arms", "problem.dimension": "dimension"}
+NEGLIGIBLE = 0.05  # a share of the variance
 # What is explained of each study: the metric, whether over its floor, its picture, and in words.
 PARTS = {"bandit": ("regret", False, "ablation_all_regret.png", "regret"),
          "posterior": ("sliced_wasserstein", True, "ablation_all_distance.png", "distance to the exact posterior, over that of exact draws")}
@@ -41,15 +42,17 @@ def leader(found):
     first = {}
     for label, one in found.items():
         j = int(np.nanargmax(one.value[1]))
-        word = f"{list(KEYS.values())[j]} matters most to" if one.value[1, j] > one.half[1, j] else "undecided for"
+        key = list(KEYS.values())[j]
+        word = f"{key} {'matter' if key.endswith('s') else 'matters'} most to" if one.value[1, j] > one.half[1, j] else "undecided for"
         first.setdefault(word, []).append(f"`{label}`")
     return "; ".join(f"{word} {', '.join(policies)}" for word, policies in first.items())
 
 
-def bound(found, key):
-    """The largest share of the variance that a key can have for any policy, by its total index and its interval."""
-    j = list(KEYS).index(key)
-    return max(one.value[1, j] + one.half[1, j] for one in found.values())
+def negligible(found):
+    """Which keys have little of the variance with any policy, by total indices with their intervals; nothing if there are none."""
+    bounds = {word: max(one.value[1, j] + one.half[1, j] for one in found.values()) for j, word in enumerate(KEYS.values())}
+    named = ", ".join(f"{word} {bound:.2f}" for word, bound in bounds.items() if bound < NEGLIGIBLE)
+    return f"Shares that are small with every policy, at most: {named}.\n\n" if named else ""
 
 
 def number(value):
@@ -78,7 +81,7 @@ def part(folder):
     spans = "; ".join(f"`{label}` {np.nanmedian(own):.3g} ({np.nanquantile(own, 0.1):.3g} to {np.nanquantile(own, 0.9):.3g})" for label, own in zip(design.labels(dataset), means.T))
     section = (f"## {words[0].upper()}{words[1:].split(' to ')[0]}\n\n![Indices of each key for each policy]({picture})\n\n"
                f"What certainly matters to the {words}, with total indices:\n\n{drivers(found)}\n\n"
-               f"Stages have at most {bound(found, 'prior.stages'):.2f} of the variance, with any policy, and training samples {bound(found, 'prior.train_samples'):.2f}.\n\n"
+               f"{negligible(found)}"
                f"First order, and total with its interval:\n\n{table(found)}\n\n"
                f"Median over the settings (10% to 90% of them): {spans}.\n")
     return kind, dataset, found, section
