@@ -151,13 +151,15 @@ static void print_groups(const Overview *overview) {
   const int parts = app_groups(study, sizeof groups, groups);
   int done = 0;
   if (parts == 0) return;
-  for (int s = 0; s < study->file->setting_count; s++)
-    for (int k = 0; study->spread_bytes[s] > 0 && k < study->runs.blocks; k++) {
+  for (int s = 0; s < study->file->setting_count; s++) {
+    if (study->spread_bytes[s] == 0) continue;
+    for (int k = 0; k < study->runs.blocks; k++) {
       bool whole = true;
       for (int p = 0; p < study->file->policy_count; p++)
         whole = whole && overview->finished.state[study_task_index(study, s, p, k)] == RUN_OK;
       done += whole;
     }
+  }
   printf("%d of %d parts with spread matrices are done, by %s\n", done, parts, groups);
 }
 

@@ -66,22 +66,24 @@ static void likelihood_mark_lost(LibraryLikelihood *self, int n) {
 
 /* Checks values of points. */
 static void likelihood_check_values(LibraryLikelihood *self, int n, const double *value) {
-  for (int k = 0; k < n && !self->failed; k++) {
-    if (isnan(value[k]) || value[k] == INFINITY)
+  for (int k = 0; k < n; k++) {
+    if (isnan(value[k]) || value[k] == INFINITY) {
       likelihood_refuse(self, "log_density", value[k], self->theta + (ptrdiff_t)k * self->d);
+      return;
+    }
     self->largest = fmax(self->largest, value[k]);
   }
 }
 
 /* Checks gradients, and sets those of points without a likelihood to 0. */
 static void likelihood_check_gradients(LibraryLikelihood *self, int n, const double *value) {
-  for (int k = 0; k < n && !self->failed; k++) {
+  for (int k = 0; k < n; k++) {
     double *row = self->gradient + (ptrdiff_t)k * self->d;
     for (int i = 0; i < self->d; i++) {
       row[i] = value[k] == -INFINITY ? 0 : row[i];
       if (isfinite(row[i])) continue;
       likelihood_refuse(self, "an entry of the gradient", row[i], self->theta + (ptrdiff_t)k * self->d);
-      break;
+      return;
     }
   }
 }

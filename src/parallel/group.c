@@ -5,32 +5,32 @@
 
 #include <stdbool.h>
 
-static bool apart; /* in a group of its own, or in none */
-static MPI_Comm own; /* while apart */
+static bool divided; /* in a group of its own, or in none */
+static MPI_Comm own; /* while divided */
 
 void group_begin(int number) {
-  ASSERT(!apart);
+  ASSERT(!divided);
   MPI_Comm_split(MPI_COMM_WORLD, number < 0 ? MPI_UNDEFINED : number, parallel_rank(), &own);
-  apart = true;
+  divided = true;
 }
 
 void group_end(void) {
-  ASSERT(apart);
+  ASSERT(divided);
   if (own != MPI_COMM_NULL) MPI_Comm_free(&own);
-  apart = false;
+  divided = false;
 }
 
-MPI_Comm group_communicator(void) { return apart ? own : MPI_COMM_WORLD; }
+MPI_Comm group_communicator(void) { return divided ? own : MPI_COMM_WORLD; }
 
 int group_rank(void) {
   int rank = parallel_rank();
-  if (apart) MPI_Comm_rank(own, &rank);
+  if (divided) MPI_Comm_rank(own, &rank);
   return rank;
 }
 
 int group_size(void) {
   int size = parallel_size();
-  if (apart) MPI_Comm_size(own, &size);
+  if (divided) MPI_Comm_size(own, &size);
   return size;
 }
 

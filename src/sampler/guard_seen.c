@@ -1,5 +1,6 @@
 #include "sampler/guard_seen.h"
 
+#include "core/lanes.h"
 #include "core/linalg/linalg_lanes.h"
 #include "model/history/history_subspace.h"
 #include "sampler/mixture/mixture_posterior.h"
@@ -108,24 +109,22 @@ static Status guard_seen_begin(Arena *memory, const GuardSeen *self, const Histo
 
 /* ---- draws */
 
-/* Draws theta[d], whose entries are `stride` apart, of the wide Gaussian given x[m], whose entries are
- * x_stride apart. z[d] and along[m] are scratch. With `shrink` the rest of a draw is closer to its mean too.
- */
-static void guard_seen_draw(const GuardSeen *self, const SeenRun *run, Rng rng, const double *x,
-                            size_t x_stride, double *z, size_t stride, double *theta) {
+/* Draws theta[d], whose entries are `stride` apart, of the wide Gaussian given x[m], which is overwritten;
+ * z[d] is scratch. With `shrink` the rest of a draw is closer to its mean too. */
+static void guard_seen_draw(const GuardSeen *self, const SeenRun *run, Rng rng, double *x, double *z,
+                            size_t stride, double *theta) {
   const int d = self->setup.prior->d, m = run->m;
   const size_t wide = (size_t)self->components;
   const double *factor = run->mixture.cholesky + wide * (size_t)(m * m),
                *mean = run->mixture.mean + wide * (size_t)m, shrink = self->choice.shrink;
-  double *along = z + d;
   rng_normal(&rng, d, z);
   for (int i = 0; i < d; i++) z[i] *= sqrt(self->variance[i]);
-  for (int k = 0; k < m; k++) along[k] = x[(size_t)k * x_stride] - mean[k];
-  cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, -shrink, run->axis, d, z, 1, 1, along, 1);
-  cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, m, factor, m, along, 1);
-  cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, m, factor, m, along, 1);
+  for (int k = 0; k < m; k++) x[k] -= mean[k];
+  cblas_dgemv(CblasRowMajor, CblasNoTrans, m, d, -shrink, run->axis, d, z, 1, 1, x, 1);
+  cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, m, factor, m, x, 1);
+  cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, m, factor, m, x, 1);
   for (int i = 0; i < d; i++) {
-    const double pull = cblas_ddot(m, run->axis + i, d, along, 1);
+    const double pull = cblas_ddot(m, run->axis + i, d, x, 1);
     theta[(size_t)i * stride] = self->mean[i] + shrink * z[i] + self->variance[i] * pull;
   }
 }
@@ -137,17 +136,20 @@ static Status guard_seen_replace_run(const GuardSeen *self, const History *histo
   const size_t draws = rng.lanes;
   RngLanes rest = rng;
   SeenRun run;
-  double *x, *z;
+  double *x, *own, *z; /* [m, M], [m], [d] */
   int *component;
   TRY(guard_seen_begin(&scratch, self, history, b, &run));
   ALLOCATE(&scratch, x, (size_t)run.m * draws);
   ALLOCATE(&scratch, component, draws);
-  ALLOCATE(&scratch, z, self->setup.prior->d + run.m);
+  ALLOCATE(&scratch, own, run.m);
+  ALLOCATE(&scratch, z, self->setup.prior->d);
   mixture_posterior_sample(run.posterior, &run.history, rng, (int)draws, x, component, &fallbacks[b]);
   rest.key = rng_subkey(rng.key, RNG_UNSEEN);
-  for (size_t n = 0; n < draws; n++)
-    if (component[n] == self->components)
-      guard_seen_draw(self, &run, rng_of_lane(&rest, (uint32_t)n), x + n, draws, z, stride, theta + n);
+  for (size_t n = 0; n < draws; n++) {
+    if (component[n] != self->components) continue;
+    lanes_copy(run.m, 1, x + n, (int)draws, own, 1);
+    guard_seen_draw(self, &run, rng_of_lane(&rest, (uint32_t)n), own, z, stride, theta + n);
+  }
   return STATUS_OK;
 }
 

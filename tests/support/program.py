@@ -148,7 +148,8 @@ class ProgramTest(unittest.TestCase):
             time.sleep(0.001)
 
     def kill_a_rank(self, out, chance, *arguments, ranks):
-        """Start a job, wait until a few more tasks or priors are finished, and kill -9 one rank."""
+        """Start a job, wait until a few more tasks or priors are finished, and kill -9 one rank. The gate stays closed until the launcher has ended the
+        others, so that they do not finish the work meanwhile."""
         def finished():
             return len(journals.records(out)) + len(glob.glob(os.path.join(out, "priors", "*")))
 
@@ -156,8 +157,8 @@ class ProgramTest(unittest.TestCase):
         job = self.start(*arguments, "-o", out, records=more, ranks=ranks, stderr=subprocess.DEVNULL)
         self.wait_until(job, lambda: finished() >= start + more)
         os.kill(chance.choice(children(job.pid)), signal.SIGKILL)
-        self.open_gate()
         self.assertNotEqual(job.wait(timeout=PATIENCE), 0)
+        self.open_gate()
 
     def assert_same_results(self, first, second):
         """Every variable but seconds*, every dimension and every attribute but provenance: equal to the byte."""

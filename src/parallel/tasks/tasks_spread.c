@@ -55,14 +55,16 @@ Status tasks_spread_list(Arena *memory, TasksRunner *runner) {
   ALLOCATE(memory, runner->part, (size_t)settings * (size_t)study->runs.blocks);
   ALLOCATE(memory, runner->together, file->policy_count);
   ALLOCATE(memory, runner->results, file->policy_count);
-  for (int s = 0; s < file->setting_count; s++)
-    for (int k = 0; study->spread_bytes[s] > 0 && k < study->runs.blocks; k++) {
+  for (int s = 0; s < file->setting_count; s++) {
+    if (study->spread_bytes[s] == 0) continue;
+    for (int k = 0; k < study->runs.blocks; k++) {
       const SpreadPart part = {.setting = s, .block = k};
       const int count = tasks_spread_list_part(runner, part, NULL);
       if (count == 0) continue;
       runner->part[runner->parts++] = part;
       runner->spread_count += count;
     }
+  }
   qsort_r(runner->part, (size_t)runner->parts, sizeof *runner->part, tasks_spread_largest_first,
           (void *)study);
   return STATUS_OK;

@@ -260,8 +260,9 @@ void cloud_functions_solve(Cloud *cloud, int n) {
     for (int p = 0; p < n; p++)
       rows->functions.deviation[k * n + p] = sqrt(cloud->square[k * (r + 1) * n + p]);
   functions_curve(cloud, n);
-  for (int step = 0; step < STEPS && functions_find_step(cloud, n); step++) {
+  for (int step = 0; step < STEPS; step++) {
     double share = 1;
+    if (!functions_find_step(cloud, n)) return;
     if (step > 0) functions_curve_again(cloud, n);
     while (share >= LEAST_SHARE && functions_try_step(cloud, n, share)) share /= 4;
   }
