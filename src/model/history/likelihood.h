@@ -106,9 +106,9 @@ static inline bool likelihood_has_gradient(const Likelihood *likelihood) {
   return !likelihood->functions || likelihood->functions->has_gradient;
 }
 /* Returns the standard deviation of the rewards in units of u: sigma, or 1 where there is no such parameter
- * (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
+ * (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2) or it has other units. */
 static inline double likelihood_noise(const Likelihood *likelihood) {
-  return likelihood->ops->quadratic ? likelihood->noise : 1;
+  return likelihood_has_noise(likelihood) && likelihood_is_concave(likelihood) ? likelihood->noise : 1;
 }
 /* Returns whether rewards are counts, whose rate log_exposure raises. */
 static inline bool likelihood_has_exposure(const Likelihood *likelihood) {
