@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the tables of docs/results/external.md from published results (data/published) and from results of the studies in jobs/external.
 
-    docs/write_external.py results/mcgdiff results/bipsda results/bipsda_tomography results/bipsda_phase_retrieval results/bernoulli_glm
+    docs/write_external.py results/mcgdiff results/mcgdiff_others results/bipsda results/bipsda_tomography results/bipsda_phase_retrieval results/bernoulli_glm
 
 Several folders may share the settings or the policies of a study. What the page says of studies that are not given stays as it is.
 """
@@ -150,11 +150,13 @@ def mixture_tables(mixture):
     return "\n".join(lines)
 
 
-def inpainting_table(inpainting):
-    policies = [name for name in inpainting[0][1] if name != "floor"]
-    lines = ["| noise | " + " | ".join(f"`{name}`" for name in policies) + " | floor |", "|---" * (len(policies) + 2) + "|"]
-    for (noise,), here in inpainting:
-        lines.append(f"| {noise:g} | " + " | ".join(cell(here[name]["sliced_wasserstein"]) for name in [*policies, "floor"]) + " |")
+def distance_table(head, settings):
+    """The distances of all samplers, and the floor, in each setting: [(its numbers, what was read)]."""
+    policies = [name for name in settings[0][1] if name != "floor"]
+    lines = [f"| {head} | " + " | ".join(f"`{name}`" for name in policies) + " | floor |", "|---" * (len(policies) + 2) + "|"]
+    for values, here in settings:
+        label = ", ".join(f"{value:g}" for value in values)
+        lines.append(f"| {label} | " + " | ".join(cell(here[name]["sliced_wasserstein"]) for name in [*policies, "floor"]) + " |")
     return "\n".join(lines)
 
 
@@ -195,9 +197,11 @@ def tables(folders):
             mixture = numbers(r"mcgdiff_(\d+)_(\d+)", settings)
             texts["mixture"] = mixture_tables(mixture)
             rows |= mixture_rows(mixture)
+        elif name == "mcgdiff_others":
+            texts["others"] = distance_table("d, observed", numbers(r"mcgdiff_(\d+)_(\d+)", settings))
         elif name == "bipsda":
             inpainting = numbers(r"inpainting_([\d.]+)\.nc", settings)
-            texts["inpainting"] = inpainting_table(inpainting)
+            texts["inpainting"] = distance_table("noise", inpainting)
             rows |= inpainting_rows(inpainting)
         elif name == "bernoulli_glm":
             texts["clicks"] = moments_table(first)
