@@ -41,9 +41,9 @@ def curves(datasets):
     return f"Lines: mean over completed runs; bands: one standard error {significance.errors_over(datasets)}.{floor}"
 
 
-def points(datasets, floor):
-    """How to read lines with error bars; `floor`: whether one is drawn."""
-    text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies are shifted slightly "
+def points(datasets, floor, joined=True):
+    """How to read points with error bars; `floor`: whether one is drawn; `joined`: whether lines join them."""
+    text = (f"{'Lines' if joined else 'Points'}: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies are shifted slightly "
             "sideways.")
     if floor:
         text += (" Monte-Carlo floor: the same for a second set of exact draws, which differs from the first by chance alone, with one standard "

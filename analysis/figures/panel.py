@@ -236,7 +236,7 @@ def handles(panels):
 
 def reading(panels, datasets):
     """How to read the lines: what the error bars and the floor are."""
-    return caption.points(datasets, any(panel.floor for panel in panels))
+    return caption.points(datasets, any(panel.floor for panel in panels), any(panel.joined for panel in panels))
 
 
 def below(figure, entries, sentences):

@@ -1,8 +1,8 @@
 /* Agents of the library: many posteriors with the same prior. What each agent has learned, evidence or rows,
  * is kept separately; a chunk of agents is loaded into a posterior with one run per agent
- * (library_posterior.c), which draws, chooses and observes for all of them at once. An agent's random numbers
- * are named by its number and by how often it has drawn, so they depend neither on the chunk nor on the other
- * agents. */
+ * (library_posterior.c, library_draws.c), which draws, chooses and observes for all of them at once. An
+ * agent's random numbers are named by its number and by how often it has drawn, so they depend neither on the
+ * chunk nor on the other agents. */
 #include "library/library.h"
 
 #include <limits.h>

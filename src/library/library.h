@@ -117,6 +117,8 @@ const thompson_likelihood_functions *library_likelihood_functions(const LibraryL
 Status library_posterior_new(const thompson_prior *prior, const thompson_arguments *arguments,
                              const thompson_likelihood_functions *functions, int runs,
                              thompson_posterior **out);
+/* Returns STATUS_INPUT if the likelihood is a user's, so that there is nothing of what a call needs. */
+Status library_posterior_refuse_given(const thompson_posterior *self, const char *what);
 /* Creates a new sampler for this many draws, and replays the observations so far to it if it carries a
  * state. */
 Status library_posterior_begin_sampler(thompson_posterior *self, int draws);

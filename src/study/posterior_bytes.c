@@ -9,12 +9,8 @@
 
 /* Returns whether priors with these components have matrices (prior_isotropic). */
 static bool posterior_has_matrices(const Problem *problem) {
-  SCRATCH_ARENA(scratch);
-  const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
   const Isotropic *isotropic = &problem->theta.isotropic;
-  Prior prior;
-  if (isotropic->d == 0) return problem->theta.has_mixture;
-  return prior_isotropic(&scratch, isotropic, &chain, &prior) == STATUS_OK && prior.mixture;
+  return isotropic->d > 0 ? prior_isotropic_has_matrices(isotropic) : problem->theta.has_mixture;
 }
 
 /* Returns the numbers in the matrices of both priors: covariances, their factors and, for the denoiser, the

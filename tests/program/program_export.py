@@ -109,14 +109,9 @@ class Export(program.ProgramTest):
         self.assertTrue(failed[["regret", "regret_floor", "seconds"]].isna().all(axis=None))
 
     def test_replay(self):
-        rng = np.random.default_rng(1)
-        with netCDF4.Dataset(self.path("log.nc"), "w") as file:
-            for name, size in (("event", 200), ("dim", 1)):
-                file.createDimension(name, size)
-            file.createVariable("context", "f8", ("event", "dim"))[:] = 1
-            file.createVariable("arm", "i4", "event")[:] = rng.integers(0, 3, 200)
-            file.createVariable("reward", "f8", "event")[:] = rng.normal(size=200)
-            file.createVariable("propensity", "f8", "event")[:] = 1 / 4
+        log = replay.World().log(np.random.default_rng(1), 200)
+        log["propensity"] = log["propensity"] / 2  # so that values are doubtful
+        replay.write(self.path("log.nc"), log)
         out = self.path("out")
         self.succeed("run", self.write("replay.yaml", replay.STUDY % self.path("log.nc")), "-o", out, "--progress", "none")
         rows = self.rows(out)

@@ -64,14 +64,7 @@ class Leaderboard(program.ProgramTest):
     def test_finished(self):
         """The numbers that `run` printed, to the last digit: curves at the last point and at all points, and the values of a replay study."""
         replay_study = replay.STUDY % self.path("log.nc")
-        rng = np.random.default_rng(1)
-        with netCDF4.Dataset(self.path("log.nc"), "w") as file:
-            for name, size in (("event", 200), ("dim", 1)):
-                file.createDimension(name, size)
-            file.createVariable("context", "f8", ("event", "dim"))[:] = 1
-            file.createVariable("arm", "i4", "event")[:] = rng.integers(0, 3, 200)
-            file.createVariable("reward", "f8", "event")[:] = rng.normal(size=200)
-            file.createVariable("propensity", "f8", "event")[:] = 1 / 3
+        replay.write(self.path("log.nc"), replay.World().log(np.random.default_rng(1), 200))
         for name, text in (("bandit", STUDY), ("posterior", POSTERIOR), ("replay", replay_study)):
             with self.subTest(name):
                 out = self.path(name)

@@ -212,6 +212,8 @@ Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *m
 /* Creates a mixture of isotropic Gaussians (copied), with their exact chain (prior_isotropic.c). Outside the
  * registry. Only where its matrices are small does it have a `mixture`, a density and a denoiser too. */
 Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out);
+/* Returns whether its matrices are small. */
+bool prior_isotropic_has_matrices(const Isotropic *mixture);
 /* Creates such a prior with the stages and the one scale of the chain `like`, and this shift[d] (copied). It
  * has matrices on request, whatever d; without them its denoiser is that of denoiser_diagonal_create. */
 Status prior_isotropic_like(Arena *memory, const Isotropic *mixture, const Chain *like, const double *shift,

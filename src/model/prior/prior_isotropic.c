@@ -71,11 +71,13 @@ static Status prior_isotropic_begin(Arena *memory, const Isotropic *mixture, boo
   return denoiser_isotropic_copy(memory, mixture, &self->standardised);
 }
 
+bool prior_isotropic_has_matrices(const Isotropic *mixture) {
+  return (double)mixture->components * mixture->d * mixture->d <= MOST_NUMBERS;
+}
+
 Status prior_isotropic(Arena *memory, const Isotropic *mixture, const PriorFit *chain_settings, Prior *out) {
-  const size_t d = (size_t)mixture->d;
   IsotropicPrior *self;
-  TRY(prior_isotropic_begin(memory, mixture, (size_t)mixture->components * d * d <= MOST_NUMBERS, out,
-                            &self));
+  TRY(prior_isotropic_begin(memory, mixture, prior_isotropic_has_matrices(mixture), out, &self));
   TRY(denoiser_isotropic_chain(memory, &self->standardised, &chain_settings->schedule, &self->chain));
   self->chain.last_stage = chain_settings->last_stage;
   return chain_settings->standardise ? prior_isotropic_standardise(self) : STATUS_OK;
