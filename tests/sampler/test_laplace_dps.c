@@ -12,7 +12,8 @@ static const SamplerOps *diffts(void) { return sampler_find("diffts"); }
 
 /* ---- without observations */
 
-/* Checks that the draws with the option `set` are those of the chain with that last stage, to the bit. */
+/* Checks that the draws with the option `set` are those of the chain with that last stage. A build of one
+ * version for all processors rounds where the kernel of a stage fuses, hence the tolerance. */
 static void laplace_check_no_history(const Prior *prior, LastStage option, const char *set) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 2, DRAWS = 37, LANES = RUNS * DRAWS };
@@ -25,7 +26,7 @@ static void laplace_check_no_history(const Prior *prior, LastStage option, const
   Chain chain = *prior->chain;
   chain.last_stage = option;
   denoiser_chain_sample(&chain, &rng, expected, scratch);
-  CU_ASSERT(memcmp(theta, expected, (size_t)(d * LANES) * sizeof *theta) == 0);
+  for (int i = 0; i < d * LANES; i++) CHECK_NEAR(theta[i], expected[i], 1e-12);
   free(theta);
 }
 

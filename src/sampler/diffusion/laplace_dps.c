@@ -7,7 +7,7 @@
  * the same form.
  *
  * All of this is in the standardised coordinates of the chain. A draw uses d normals of its stream for s_T,
- * then d per stage, as denoiser_chain_sample does: without observations the two agree bit for bit. */
+ * then d per stage, as denoiser_chain_sample does: without observations the two agree, up to rounding. */
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/chunk.h"

@@ -14,7 +14,7 @@ void laplace_product_begin(LaplaceEvidence *evidence);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior and the
  * diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8 of the
- * DiffTS paper. Without evidence the draw is that of the conditional prior bit for bit; with v = 0, up to
- * rounding. s may alias mu. */
+ * DiffTS paper. Without evidence the draw is that of the conditional prior, up to rounding. s may alias mu.
+ */
 void laplace_product_draw(const LaplaceEvidence *evidence, const LaplaceStage *stage, const double *z,
                           double *s);
