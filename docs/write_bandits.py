@@ -3,7 +3,6 @@
 
     docs/write_bandits.py [results/bernoulli] [results/linear_showdown] [results/wheel] [results/wheel_long]        tables of other folders stay as they are
 """
-import csv
 import pathlib
 import re
 import sys
@@ -11,14 +10,9 @@ import sys
 import netCDF4
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "results" / "bandits.md"
+import pages
 
-
-def published(name):
-    """The rows of a table, as they are printed."""
-    with open(ROOT / "data" / "published" / f"{name}.csv", encoding="utf-8") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+PAGE = pages.ROOT / "docs" / "results" / "bandits.md"
 
 
 def final_regret(folder, key):
@@ -43,12 +37,8 @@ def mean_and_deviation(x, digits=1):
     return f"{np.mean(x):.{digits}f} ± {np.std(x, ddof=1):.{digits}f}"
 
 
-def table(head, rows):
-    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)])
-
-
 def bernoulli(folder):
-    printed = published("bernoulli")
+    printed = pages.published("bernoulli")
     ours = final_regret(folder, "problem.rounds")
     best = [f"{row['rounds']} rounds: {row['successes']} ({row['source']})" for row in printed if row["policy"] == "optimal"]
     exact = {(row["rounds"], row["policy"]): 2 / 3 * float(row["rounds"]) - float(row["successes"]) for row in printed}
@@ -57,14 +47,14 @@ def bernoulli(folder):
         known = [f"{exact[rounds, name]:.4f}" if (rounds, name) in exact else "" for name in ("optimal", "thompson", "greedy")]
         rows.append([rounds, *known, *(mean_and_error(x) for x in policies.values())])
     head = ["rounds", "optimum", "exact `thompson`", "exact `greedy`", *(f"`{name}`" for name in ours[next(iter(ours))])]
-    return "Expected successes of the optimal policy, as printed or computed: " + "; ".join(best) + ".\n\n" + table(head, rows)
+    return "Expected successes of the optimal policy, as printed or computed: " + "; ".join(best) + ".\n\n" + pages.table(head, rows)
 
 
 def linear_showdown(folder):
     ours = final_regret(folder, "problem.dimension")
     here = {problem: ours[dimension] for problem, dimension in (("20d", "4"), ("40d", "8"))}
     rows = {}
-    for row in published("linear_showdown"):
+    for row in pages.published("linear_showdown"):
         label = f"{row['method']}, {'as published' if row['source'] == 'showdown' else 'recomputed in NumPy'}"
         rows.setdefault(label, {})[row["problem"]] = f"{row['regret']} ± {row['spread']}"
     for problem, policies in here.items():
@@ -72,13 +62,13 @@ def linear_showdown(folder):
             method = re.sub(r" \d+d$", "", name)
             if method == name or name.endswith(problem):
                 rows.setdefault(f"`{method}`", {})[problem] = mean_and_deviation(regret)
-    return table(["", "20d", "40d"], [[label, cells.get("20d", ""), cells.get("40d", "")] for label, cells in rows.items()])
+    return pages.table(["", "20d", "40d"], [[label, cells.get("20d", ""), cells.get("40d", "")] for label, cells in rows.items()])
 
 
 def wheel(folder, rounds="2000", digits=1):
     deltas = ["0.5", "0.7", "0.9", "0.95", "0.99"]
     rows = {}
-    for row in published("wheel"):
+    for row in pages.published("wheel"):
         if row["rounds"] == rounds:
             label = f"{row['method']} ({row['source']}), {row['kind']}"
             rows.setdefault(label, {})[row["delta"]] = f"{row['regret']} ± {row['spread']}"
@@ -86,7 +76,7 @@ def wheel(folder, rounds="2000", digits=1):
         for name, regret in policies.items():
             if name != "random":
                 rows.setdefault(f"`{name}`, sd", {})[delta] = mean_and_deviation(100 * regret / np.mean(policies["random"]), digits)
-    return table(["", *deltas], [[label, *(cells.get(delta, "") for delta in deltas)] for label, cells in rows.items()])
+    return pages.table(["", *deltas], [[label, *(cells.get(delta, "") for delta in deltas)] for label, cells in rows.items()])
 
 
 def wheel_long(folder):
@@ -98,7 +88,6 @@ TABLES = {"bernoulli": bernoulli, "linear_showdown": linear_showdown, "wheel": w
 
 def write(page, tables):
     """Replaces the tables of a page between the two marks of each, {name of the study: writer}, from the folders of the command line."""
-    script = pathlib.Path(sys.argv[0]).name
     if len(sys.argv) < 2:
         sys.exit(sys.modules["__main__"].__doc__)
     text = page.read_text(encoding="utf-8")
@@ -106,9 +95,7 @@ def write(page, tables):
         name = pathlib.Path(folder).name
         if name not in tables:
             sys.exit(f"{folder}: the folder must be named {', '.join(tables)}")
-        begin, end = (f"<!-- Written by docs/{script}: {word} {name} -->" for word in ("from", "to"))
-        before, rest = text.split(begin)
-        text = before + begin + "\n\n" + tables[name](folder) + "\n\n" + end + rest.split(end)[1]
+        text = pages.replaced(text, name, tables[name](folder))
     page.write_text(text, encoding="utf-8")
 
 

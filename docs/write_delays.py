@@ -9,9 +9,10 @@ import re
 import netCDF4
 import numpy as np
 
+import pages
 import write_bandits
 
-PAGE = write_bandits.ROOT / "docs" / "results" / "delays.md"
+PAGE = pages.ROOT / "docs" / "results" / "delays.md"
 SHARES = "at once", "1/30", "1/6", "1/4"
 
 
@@ -32,7 +33,7 @@ def regret_table(folder):
         delay = SHARES[delays.index(int(re.search(r"delay=(\d+)", setting)[1]))]
         difference = regret[s, policies.index("bayes_ucb")] - regret[s, policies.index("thompson")]
         rows.append([f"{rate}%", delay, *(cell(of_policy) for of_policy in regret[s]), cell(difference)])
-    return write_bandits.table(["click rate", "delay", *(f"`{name}`" for name in policies), "`bayes_ucb` minus `thompson`"], rows)
+    return pages.table(["click rate", "delay", *(f"`{name}`" for name in policies), "`bayes_ucb` minus `thompson`"], rows)
 
 
 if __name__ == "__main__":

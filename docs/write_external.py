@@ -5,7 +5,6 @@
 
 Several folders may share the settings or the policies of a study. What the page says of studies that are not given stays as it is.
 """
-import csv
 import pathlib
 import re
 import sys
@@ -13,9 +12,9 @@ import sys
 import netCDF4
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "results" / "external.md"
-MARK = "<!-- Written by docs/write_external.py: {} {} -->"
+import pages
+
+PAGE = pages.ROOT / "docs" / "results" / "external.md"
 METHODS = ("MCGDiff", "DDRM", "DPS", "RNVP")
 BASELINE = "prior weights"  # the right components with the prior's weights
 OURS = "twisted"  # knows only the denoiser, as the published methods do
@@ -28,16 +27,10 @@ NONLINEAR = {  # the name of a study: its task, and whose row is in the first ta
 RIGHT = 0.05  # every mean within this share of a standard deviation, and every deviation within this share of itself
 
 
-def rows_of(name):
-    """The rows of a file of data/published, as they stand there."""
-    with open(ROOT / "data" / "published" / f"{name}.csv", encoding="utf-8") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
-
-
 def published_mixture():
     """{(dimension, observed): {method: (distance, half width)}}, as printed."""
     out = {}
-    for row in rows_of("mcgdiff"):
+    for row in pages.published("mcgdiff"):
         out.setdefault((int(row["dimension"]), int(row["observed"])), {})[row["method"]] = (row["distance"], row["half_width"])
     return out
 
@@ -51,7 +44,7 @@ def best_published(methods):
 def published_clicks():
     """The largest errors of the published reference draws of bernoulli_glm against the means and deviations of importance sampling."""
     moments = {}
-    for row in rows_of("bernoulli_glm"):
+    for row in pages.published("bernoulli_glm"):
         moments.setdefault(row["source"], []).append([[float(row[f"{name}{i + 1}"]) for i in range(10)] for name in ("mean", "sd")])
     reference, truth = (np.array(moments[source]) for source in ("reference", "importance"))  # [observation, mean or sd, coordinate]
     of_mean = np.abs(reference[:, 0] - truth[:, 0]) / truth[:, 1]
@@ -126,7 +119,7 @@ def moments_row(published, name, found):
 
 def summary(page, rows):
     """The first table of the page, with new rows in the place of those of the same tasks."""
-    old = re.findall(r"^\| (.*?) \| (.*) \|$", parts(page, "summary")[1], re.MULTILINE)[1:]
+    old = re.findall(r"^\| (.*?) \| (.*) \|$", pages.split(page, "summary")[1], re.MULTILINE)[1:]
     merged = {**dict(old), **rows}
     return "\n".join(["| task | best published | ours | floor |", "|---|---|---|---|", *(f"| {task} | {rest} |" for task, rest in merged.items())])
 
@@ -213,26 +206,14 @@ def tables(folders):
     return texts, rows
 
 
-def parts(page, name):
-    """What stands before, within and after a part of the page."""
-    before, rest = page.split(MARK.format(name, "from here"))
-    within, after = rest.split(MARK.format(name, "to here"))
-    return before, within, after
-
-
-def replace(page, name, text):
-    before, _, after = parts(page, name)
-    return f"{before}{MARK.format(name, 'from here')}\n\n{text}\n\n{MARK.format(name, 'to here')}{after}"
-
-
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     page = PAGE.read_text(encoding="utf-8")
     texts, rows = tables(sys.argv[1:])
     for name, text in texts.items():
-        page = replace(page, name, text)
-    PAGE.write_text(replace(page, "summary", summary(page, rows)), encoding="utf-8")
+        page = pages.replaced(page, name, text)
+    PAGE.write_text(pages.replaced(page, "summary", summary(page, rows)), encoding="utf-8")
 
 
 if __name__ == "__main__":

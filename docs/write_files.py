@@ -17,9 +17,10 @@ import tempfile
 import netCDF4
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "files.md"
-SAMPLES = ROOT / "data" / "samples"
+import pages
+
+PAGE = pages.ROOT / "docs" / "files.md"
+SAMPLES = pages.ROOT / "data" / "samples"
 PROVENANCE = {
     "Conventions": "`CF-1.10`",
     "title": "of the study, or what the file is",
@@ -269,7 +270,7 @@ def page(folder):
 
 def saved_part(used):
     """What is saved in addition to the prior, from the samples of the tests, the newest last."""
-    described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_{name}.nc" for name in ("1_agents", "1_agents_clicks", "1_posterior", "1_names", "2_aged")))
+    described = Described("saved", *(pages.ROOT / "tests" / "golden" / f"saved_{name}.nc" for name in ("1_agents", "1_agents_clicks", "1_posterior", "1_names", "2_aged")))
     described.attributes -= {"prior", "seconds_fit"}
     own = [name for name in described.variables if name not in ("weight", "mean", "covariance")]
     return described.table(own) + "\n\n" + described.attribute_table(used) + "\n"
@@ -290,13 +291,7 @@ def folder_part(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="thompson-files-") as folder:
-        text = page(make(pathlib.Path(folder)))
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != text:
-        print("docs/files.md is not what the program's files give: run docs/write_files.py")
-        return 1
-    return 0
+        return pages.settle(PAGE, page(make(pathlib.Path(folder))))
 
 
 if __name__ == "__main__":

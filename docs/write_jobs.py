@@ -5,12 +5,12 @@
 
 A head says, each beginning on a line of its own: Purpose, Needs or Data (if there is any), Cost, Output.
 """
-import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-JOBS = ROOT / "jobs"
+import pages
+
+JOBS = pages.ROOT / "jobs"
 PAGE = JOBS / "README.md"
 HEAD = """<!-- Written by docs/write_jobs.py: change that, or the heads of the studies, not this page. -->
 # Studies and scripts
@@ -45,7 +45,7 @@ def fields_of(study):
             last = None
     missing = [name for name in ("Purpose", "Cost", "Output") if name not in fields]
     if missing:
-        raise SystemExit(f"{study.relative_to(ROOT)}: its head lacks {', '.join(missing)}")
+        raise SystemExit(f"{study.relative_to(pages.ROOT)}: its head lacks {', '.join(missing)}")
     return fields
 
 
@@ -79,13 +79,7 @@ def page():
 
 
 def main():
-    text = page()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != text:
-        print("is not what docs/write_jobs.py writes: run it")
-        return 1
-    return 0
+    return pages.settle(PAGE, page())
 
 
 if __name__ == "__main__":

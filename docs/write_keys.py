@@ -6,11 +6,12 @@
 import itertools
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parent / "keys.md"
+import pages
+
+PAGE = pages.ROOT / "docs" / "keys.md"
 HEAD = """<!-- Written by docs/write_keys.py: change that, not this page. -->
 # Keys of a study file
 
@@ -71,13 +72,7 @@ def page(everything):
 
 
 def main():
-    text = page(listed())
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != text:
-        print("docs/keys.md is not what the program's tables give: run docs/write_keys.py")
-        return 1
-    return 0
+    return pages.settle(PAGE, page(listed()))
 
 
 sys.exit(main())

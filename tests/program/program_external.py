@@ -1,34 +1,29 @@
 """One cell of the mixture of 25 Gaussians, as jobs/external has it but with three problems and fewer draws: `exact` and `localised` are at the floor, `twisted` is far below the best published method."""
 
-import csv
-import importlib.util
 import pathlib
+import sys
 
 import netCDF4
 import numpy as np
 
 import program
+import published
 
 SOURCE = pathlib.Path(program.SOURCE)
+sys.path[:0] = [str(SOURCE / "data"), str(SOURCE / "docs")]
+import make_cases  # noqa: E402
+import write_external  # noqa: E402
+
 DIMENSION, OBSERVED = 8, 2
-
-
-def module(path):
-    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, SOURCE / path)
-    out = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(out)
-    return out
 
 
 class External(program.ProgramTest):
     def test_cell(self):
         name = f"mcgdiff_{DIMENSION}_{OBSERVED}.nc"
-        module("data/make_cases.py").main(["mcgdiff", "--dimension", str(DIMENSION), "--observed", str(OBSERVED), "--cases", "3", "-o", self.path(name)])
+        make_cases.main(["mcgdiff", "--dimension", str(DIMENSION), "--observed", str(OBSERVED), "--cases", "3", "-o", self.path(name)])
         self.succeed("run", SOURCE / "jobs/external/mcgdiff.yaml", "-o", self.path("out"), "--progress", "none", "--set", f"problem.file=[{self.path(name)}]",
                      "--set", "draws=1000", "--set", "prior.stages=100")
-        with open(SOURCE / "data/published/mcgdiff.csv", encoding="utf-8") as file:
-            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-        here = [row for row in rows if row["source"] == "v2" and (int(row["dimension"]), int(row["observed"])) == (DIMENSION, OBSERVED)]
+        here = [row for row in published.rows("mcgdiff") if row["source"] == "v2" and (int(row["dimension"]), int(row["observed"])) == (DIMENSION, OBSERVED)]
         printed = {row["method"]: f"{row['distance']} ± {row['half_width']}" for row in here}
         best = min(float(row["distance"]) for row in here)
         with netCDF4.Dataset(self.path("out/results.nc")) as file:
@@ -39,9 +34,8 @@ class External(program.ProgramTest):
         self.assertLess(ratio[:2].max(), 1.6)
         # The cloud's weights of modes are right to a few percent, and neighbouring modes are 16 apart: half the best published distance is three times what it reaches.
         self.assertLess(distance[2].mean(), 0.5 * best)
-        tables = module("docs/write_external.py")
-        study, found = tables.read(self.path("out"))
-        lines = tables.mixture_tables(tables.numbers(r"mcgdiff_(\d+)_(\d+)", found)).splitlines()
+        study, found = write_external.read(self.path("out"))
+        lines = write_external.mixture_tables(write_external.numbers(r"mcgdiff_(\d+)_(\d+)", found)).splitlines()
         self.assertEqual(study, "mcgdiff")
         self.assertTrue(lines[2].startswith(f"| {DIMENSION}, {OBSERVED} | {printed['MCGDiff']} | {printed['DDRM']} |"), lines[2])
         self.assertIn(f"| {distance[2].mean():.3f} ± ", lines[2])
