@@ -34,13 +34,15 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
-/* Writes the names of the samplers that are `able`. */
-static void sampler_list_able(bool (*able)(const SamplerOps *method), size_t size, char *names) {
-  size_t used = 0;
-  *names = 0;
+/* Appends the names of the samplers that are `able` to a sentence of at most `size` bytes. */
+static void sampler_append_able(bool (*able)(const SamplerOps *method), size_t size, char *sentence) {
+  const char *separator = "";
   for (int i = 0; METHODS[i]; i++)
-    if (able(METHODS[i]) && used < size)
-      used += (size_t)snprintf(names + used, size - used, "%s %s", used ? "," : "", METHODS[i]->name);
+    if (able(METHODS[i])) {
+      const size_t used = strlen(sentence);
+      snprintf(sentence + used, size - used, "%s %s", separator, METHODS[i]->name);
+      separator = ",";
+    }
 }
 
 static bool sampler_takes_networks(const SamplerOps *method) { return method->networks; }
@@ -49,42 +51,43 @@ static bool sampler_takes_functions(const SamplerOps *method) { return method->f
 /* Does the work of sampler_misfit for a likelihood of which only values and their gradient can be used. */
 static bool sampler_functions_misfit(const SamplerOps *method, const Likelihood *likelihood, size_t size,
                                      char *sentence) {
-  char able[80];
-  sampler_list_able(sampler_takes_functions, sizeof able, able);
-  if (method->functions == FUNCTIONS_REFUSED)
+  if (method->functions == FUNCTIONS_REFUSED) {
     snprintf(sentence, size,
-             "sampler %s needs a likelihood that is log-concave in phi' theta; likelihood %s needs one of%s",
-             method->name, likelihood->ops->name, able);
-  else if (method->functions > FUNCTIONS_VALUES && !likelihood_has_gradient(likelihood))
+             "sampler %s needs a likelihood that is log-concave in phi' theta; likelihood %s needs one of",
+             method->name, likelihood->ops->name);
+    sampler_append_able(sampler_takes_functions, size, sentence);
+  } else if (method->functions > FUNCTIONS_VALUES && !likelihood_has_gradient(likelihood)) {
     snprintf(
         sentence, size,
         "sampler %s needs the gradient of the log likelihood, which this likelihood has not; smc_tempered "
         "needs values only",
         method->name);
-  else
+  } else {
     return false;
+  }
   return true;
 }
 
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence) {
   const char *name = method->name, *prior_family = prior->ops->name;
-  char able[80]; /* names of the samplers that support networks */
   const unsigned needs = method->needs;
   /* An isotropic mixture can do everything, in the coordinates that matter (sampler/observed.h). */
   const bool closed = prior->isotropic != NULL;
   const int components = closed           ? prior->isotropic->components
                          : prior->mixture ? prior->mixture->components
                                           : 0;
-  sampler_list_able(sampler_takes_networks, sizeof able, able);
   if (!likelihood_is_concave(likelihood) && sampler_functions_misfit(method, likelihood, size, sentence))
     return true;
-  if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
+  if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic)) {
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; a network needs likelihood gaussian "
-             "and one of%s",
-             name, able);
-  else if ((needs & NEEDS_CONJUGATE) && !likelihood_is_conjugate(likelihood))
+             "and one of",
+             name);
+    sampler_append_able(sampler_takes_networks, size, sentence);
+    return true;
+  }
+  if ((needs & NEEDS_CONJUGATE) && !likelihood_is_conjugate(likelihood))
     snprintf(sentence, size,
              "sampler %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is not",
              name, likelihood->ops->name);

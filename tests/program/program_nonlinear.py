@@ -152,7 +152,7 @@ class PhaseRetrieval(Nonlinear):
 
     def test_refused(self):
         self.check_refused(("likelihood=logistic", "problem.family: phase_retrieval has likelihood squared"),
-                           ("policies=[{name: mixts, prior: exact}]", "sampler mixts needs a likelihood that is log-concave in phi' theta; likelihood squared needs one of"),
+                           ("policies=[{name: mixts, prior: exact}]", "sampler mixts needs a likelihood that is log-concave in phi' theta; likelihood squared needs one of dps, twisted, smc_tempered, mala"),
                            ("study=bandit", "problem.family: phase_retrieval is for study posterior"))
 
 
