@@ -4,18 +4,37 @@
 
 #include "core/real.h"
 
-/* Returns the sum of a[j stride] x[j]. */
-INLINE Real linalg_real_dot(int d, const Real *a, int stride, const Real *x) {
-  Real sum = a[0] * x[0];
-  for (int j = 1; j < d; j++) sum += a[j * stride] * x[j];
-  return sum;
+/* Computes `count` entries of y = A x, or of y = A' x with row = 1 and column = d, from a on; entry i has the
+ * matrix's entries a[i row + j column]. They are summed side by side, so that each x[j] is loaded once for
+ * all, and in the order that one entry by itself would have. */
+INLINE void linalg_real_entries(int d, const int count, int row, int column, const Real *a, const Real *x,
+                                Real *y) {
+  for (int i = 0; i < count; i++) y[i] = a[i * row] * x[0];
+  for (int j = 1; j < d; j++)
+    for (int i = 0; i < count; i++) y[i] += a[i * row + j * column] * x[j];
 }
+
+INLINE void linalg_real_all_entries(int d, int row, int column, const Real *a, const Real *x, Real *y) {
+  enum { TOGETHER = 4 };
+  const int whole = d / TOGETHER * TOGETHER;
+  for (int first = 0; first < whole; first += TOGETHER) {
+    Real sum[TOGETHER];
+    linalg_real_entries(d, TOGETHER, row, column, a + first * row, x, sum);
+    for (int i = 0; i < TOGETHER; i++) y[first + i] = sum[i];
+  }
+  for (int i = whole; i < d; i++) {
+    Real sum;
+    linalg_real_entries(d, 1, row, column, a + i * row, x, &sum);
+    y[i] = sum;
+  }
+}
+
 /* Computes y = A x, or (below) y = A' x. */
 INLINE void linalg_real_multiply(int d, const Real *a, const Real *x, Real *y) {
-  for (int i = 0; i < d; i++) y[i] = linalg_real_dot(d, a + i * d, 1, x);
+  linalg_real_all_entries(d, d, 1, a, x, y);
 }
 INLINE void linalg_real_multiply_transposed(int d, const Real *a, const Real *x, Real *y) {
-  for (int i = 0; i < d; i++) y[i] = linalg_real_dot(d, a + i, d, x);
+  linalg_real_all_entries(d, 1, d, a, x, y);
 }
 
 /* Factors the lower triangle of A = L L' into L, with inverse[d] <- 1 / L_ii. A pivot that is not above
