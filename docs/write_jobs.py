@@ -65,7 +65,7 @@ def row(study):
         question = question[0].upper() + question[1:]
     if "Needs" in fields and fields["Needs"] != "nothing":
         question += (" Needs " if question.endswith("?") else ". Needs ") + first_sentence(fields["Needs"])
-    pictures = dict.fromkeys(re.findall(r"analysis/figures/\w+\.py|jobs/\w+\.sh", fields["Output"]))
+    pictures = dict.fromkeys(re.findall(r"analysis/figures/\w+\.py|analysis/tools/sensitivity\.py|jobs/\w+\.sh", fields["Output"]))
     shown = ", ".join(f"`{name.rpartition('/')[2]}`" for name in pictures)
     return f"| [{study.stem}]({study.relative_to(JOBS)}) | {code(question)} | {code(fields['Cost'])} | {shown} |"
 

@@ -45,7 +45,15 @@ def points(datasets, floor, joined=True):
     """How to read points with error bars; `floor`: whether one is drawn; `joined`: whether lines join them."""
     text = (f"{'Lines' if joined else 'Points'}: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies are shifted slightly "
             "sideways.")
-    if floor:
-        text += (" Monte-Carlo floor: the same for a second set of exact draws, which differs from the first by chance alone, with one standard "
-                 "error over runs.")
-    return text
+    return text + of_floor("runs") if floor else text
+
+
+def bins(floor):
+    """The same for means over the points of a design."""
+    text = ("Lines: mean over the points of the design in a bin of each key; bars: one standard error over these points, which differ in the other keys; policies are "
+            "shifted slightly sideways.")
+    return text + of_floor("points") if floor else text
+
+
+def of_floor(over):
+    return f" Monte-Carlo floor: the same for a second set of exact draws, which differs from the first by chance alone, with one standard error over {over}."

@@ -51,6 +51,7 @@ class Panel:
     cut: bool = True              # a policy far above the others leaves the axis
     ticks: list | None = None     # words for x = 0, 1, ..., if these are not numbers
     joined: bool = True           # points that differ in more than x are not
+    binned: bool = False          # means and errors are over the points of a design in bins of x
 
 
 def of_study(dataset, curve, s, title, **more):
@@ -236,7 +237,10 @@ def handles(panels):
 
 def reading(panels, datasets):
     """How to read the lines: what the error bars and the floor are."""
-    return caption.points(datasets, any(panel.floor for panel in panels), any(panel.joined for panel in panels))
+    floor = any(panel.floor for panel in panels)
+    if any(panel.binned for panel in panels):
+        return caption.bins(floor)
+    return caption.points(datasets, floor, any(panel.joined for panel in panels))
 
 
 def below(figure, entries, sentences):

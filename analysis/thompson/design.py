@@ -97,13 +97,13 @@ def together(datasets):
 
 def config(dataset, key):
     """The value of a scalar key ("problem.noise") in the study, as text: all its values if it was swept, or from the
-    smallest to the largest if these are many numbers; None if the file does not say."""
+    smallest to the largest, with three digits, if these are many numbers; None if the file does not say."""
     variable = key.replace(".", "_")
     if variable in dataset.variables:
         values = dataset[variable].values
         found = list(dict.fromkeys(map(wording.plain, values)))
         if len(found) > MANY and np.issubdtype(values.dtype, np.number):
-            found = [f"{wording.plain(values.min())} to {wording.plain(values.max())}"]
+            found = [" to ".join(wording.plain(float(f"{end:.3g}")) for end in (values.min(), values.max()))]
         return ", ".join(found)
     return keys(dataset).get(key)
 

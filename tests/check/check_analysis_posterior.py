@@ -9,6 +9,7 @@ import math
 
 import netCDF4
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from study_fixture import (
@@ -208,14 +209,31 @@ class Posterior(StudyTest):
         self.assertEqual((status, out, err), (0, f"{self.folder / 'a.svg'}\n", ""))
 
     def test_ablation_of_a_design(self):
-        """Points of a design share one panel, though some of them share the other keys."""
-        settings = [{"problem.noise": c, "problem.arms": k} for c, k in ((1.0, 5), (3.0, 5), (1.0, 9), (3.0, 9))]
-        write_posterior(self.folder, settings, sizes=[5, 40])
-        self.assertEqual(len(ablation.panels(store.results(self.folder, None), "emd")), 2)
-        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
-            file.setncattr("config", "design: {kind: saltelli, points: 2}")
-        one, = ablation.panels(store.results(self.folder, None), "emd")
-        self.assertEqual((one.title, one.joined, len(one.x)), ("together with arms", False, 4))
+        """A panel for each key: means over the points of a design in bins of it, against pandas. Two of Saltelli's points that share the value of a
+        key differ in one other key only, so they count as one."""
+        rng = np.random.default_rng(4)
+        first, second = ([(float(rng.uniform(0.1, 3)), int(rng.choice([5, 9, 20]))) for _ in range(16)] for _ in range(2))
+        points = [point for a, b in zip(first, second) for point in (a, (b[0], a[1]), (a[0], b[1]), b)]
+        curves = write_posterior(self.folder, [{"problem.noise": noise, "problem.arms": arms} for noise, arms in points], sizes=[5, 40])
+        values = pd.DataFrame(points, columns=["noise", "arms"])
+        values["emd"] = curves["emd"][:, 0, :, -1].mean(axis=1)
+        values["floor"] = curves["emd_floor"][:, 0, :, -1].mean(axis=1)
+        for kind, group in (("saltelli", np.arange(64) // 4), ("sobol", np.arange(64))):
+            with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+                file.setncattr("config", f"design: {{kind: {kind}, points: 16}}")
+            with store.results(self.folder, None) as dataset:
+                noise, arms = ablation.panels(dataset, "emd")
+            of_noise = values.groupby([values["noise"], group]).mean().sort_index()
+            of_arms = values.groupby([values["arms"], group]).mean().groupby(level=0)
+            bins = [(part["emd"].mean(), part["emd"].sem()) for part in np.array_split(of_noise, len(of_noise) // 8)]
+            self.assert_close([noise.means[0], noise.errors[0]], np.transpose(bins))
+            self.assertEqual(list(arms.x), [5, 9, 20])
+            self.assert_close([arms.means[0], arms.errors[0]], [of_arms["emd"].mean(), of_arms["emd"].sem()])
+            self.assert_close(arms.floor, [of_arms["floor"].mean(), of_arms["floor"].sem()])
+        dataset = store.results(self.folder, None)
+        self.assertEqual([one.xlabel for one in ablation.panels(dataset, "emd", against="noise")], ["reward noise"])
+        figure = self.figure(panel.page([noise, arms], [dataset]))
+        self.assertIn("mean over the points of the design", figure.texts[-1].get_text().replace("\n", " "))
 
     def test_ablation_of_keys_that_change_together(self):
         """Where no two settings share the other keys, one panel has a point for each setting, unconnected; panels without a run are left out."""
