@@ -21,10 +21,11 @@ from style import plt
 DIVERGED = 3.0      # a policy this many times above the next lower one, and above the median, leaves the axis
 DECADE = 10.0       # values that span more than this factor get a log axis
 COLUMNS = 4         # panels side by side; more go into further rows
+WIDEST = 15         # inches: wider figures have fewer panels side by side, so that their letters can be read on a page
 DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones stay visible
 ROOM, LETTER = 0.2, 0.062   # inches to the right of a panel for names at the ends of lines: fixed, and for each letter
 NARROW = 1.3        # inches: narrower panels have a legend instead of names at the ends of lines
-LABELS = 0.075      # tick labels are at least this share of the axis apart, or are left out
+LABELS = 0.09       # tick labels are at least this share of the axis apart, or are left out
 FLOOR = "#BDBDBD"
 
 
@@ -260,7 +261,8 @@ def grid(count, heights=(1,), styles=None):
     (figure, places [count, len(heights)] of axes)."""
     room = max((ROOM + LETTER * len(name) for name in styles or ()), default=0)
     tall = len(heights)
-    bands = math.ceil(count / COLUMNS)
+    most = COLUMNS if style.LOOK.size else max(1, min(COLUMNS, int(WIDEST / (3.4 + room))))
+    bands = math.ceil(count / most)
     columns = math.ceil(count / bands)
     width, height = style.LOOK.size or (max(5.6, (3.4 + room) * columns), 3.2 * sum(heights) * bands)
     gap = 0.65 + room
