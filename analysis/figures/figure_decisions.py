@@ -20,8 +20,8 @@ import drawing
 import script
 import style
 
-PRIORS = {"ts": ("#777777", "o", "N(0, I)"), "tuned_ts": ("#E69F00", "v", "Gaussian, fitted"), "mixts": ("#009E73", "s", "mixture, learned"), "diffts": ("#0072B2", "D", "diffusion model (DiffTS)"),
-          "exact": ("#D55E00", "^", "known prior")}
+# The policies whose colours stand for priors, in words.
+PRIORS = {"ts": "N(0, I)", "tuned_ts": "Gaussian, fitted", "mixts": "mixture, learned", "diffts": "diffusion model (DiffTS)", "exact": "known prior"}
 
 
 def names(dataset):
@@ -56,7 +56,7 @@ def draw(tables, datasets):
     used = {}  # {words of a prior: its mark}
     for y, (_, group) in enumerate(rows):
         for k, one in enumerate(group.itertuples()):
-            colour, marker, words = PRIORS.get(one.method, ("black", "*", one.method))
+            (colour, marker), words = style.colour_and_marker(one.method), PRIORS.get(one.method, one.method)
             used[words] = Line2D([], [], color=colour, marker=marker, linestyle="", label=words)
             height = y + 0.2 * (k - (len(group) - 1) / 2)
             for value, error, filled in ((one.fixed, one.fixed_se, False), (one.reported, one.reported_se, True)):
@@ -72,8 +72,8 @@ def draw(tables, datasets):
     axis.grid(axis="x")
     axis.set_xlabel("regret at the last round over the floor of regret")
     handles = [*used.values()]
-    handles += [Line2D([], [], color="black", marker="o", linestyle="", markerfacecolor=face, label=words)
-                for face, words in (("white", "Thompson sampling"), ("black", "rule chosen on the other half"))]
+    handles += [Line2D([], [], color=style.FAINT, marker="o", linestyle="", markerfacecolor=face, label=words)
+                for face, words in (("white", "Thompson sampling"), (style.FAINT, "rule chosen on the other half"))]
     figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     style.caption(figure, -0.01, caption.facts(datasets))
     return figure
