@@ -18,7 +18,7 @@ def table(head, rows):
 
 def script():
     """The running script, as pages name it."""
-    return f"docs/{pathlib.Path(sys.argv[0]).name}"
+    return f"{pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT)}"
 
 
 def split(text, name):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Write the tables of docs/results/bandits.md from published results (data/published) and from results of the studies in jobs/external.
+"""Write the tables of docs/results/bandits.md from published results (data/published), from results of the studies in jobs/external and from what
+analysis/tools/gittins.py wrote.
 
-    docs/write_bandits.py [results/bernoulli] [results/linear_showdown] [results/wheel] [results/wheel_long]        tables of other folders stay as they are
+    docs/write_bandits.py [results/bernoulli] [results/gittins.json] [results/linear_showdown] [results/wheel] [results/wheel_long]        other tables stay
 """
+import json
 import pathlib
 import re
 import sys
@@ -50,6 +52,17 @@ def bernoulli(folder):
     return "Expected successes of the optimal policy, as printed or computed: " + "; ".join(best) + ".\n\n" + pages.table(head, rows)
 
 
+def gittins(file):
+    """Regret of the larger Gittins index, by rounds and discount, beside the optimum."""
+    found = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
+    policies = list(dict.fromkeys(row["policy"] for row in found))
+    regret = {(row["rounds"], row["policy"]): row["regret"] for row in found}
+    rows = [[str(rounds), *(f"{regret[rounds, policy]:.4f}" for policy in policies)] for rounds in dict.fromkeys(row["rounds"] for row in found)]
+    indices = {row["policy"]: row["index"] for row in found}
+    rows.append(["index of a new arm", *(f"{indices[policy]:.4f}" if indices[policy] else "" for policy in policies)])
+    return pages.table(["rounds", *("optimum" if policy == "optimal" else policy.replace("gittins", "index, discount") for policy in policies)], rows)
+
+
 def linear_showdown(folder):
     ours = final_regret(folder, "problem.dimension")
     here = {problem: ours[dimension] for problem, dimension in (("20d", "4"), ("40d", "8"))}
@@ -83,18 +96,18 @@ def wheel_long(folder):
     return wheel(folder, "80000", digits=2)
 
 
-TABLES = {"bernoulli": bernoulli, "linear_showdown": linear_showdown, "wheel": wheel, "wheel_long": wheel_long}
+TABLES = {"bernoulli": bernoulli, "gittins": gittins, "linear_showdown": linear_showdown, "wheel": wheel, "wheel_long": wheel_long}
 
 
 def write(page, tables):
-    """Replaces the tables of a page between the two marks of each, {name of the study: writer}, from the folders of the command line."""
+    """Replaces the tables of a page between the two marks of each, {name of the study: writer}, from the folders or files of the command line."""
     if len(sys.argv) < 2:
         sys.exit(sys.modules["__main__"].__doc__)
     text = page.read_text(encoding="utf-8")
     for folder in sys.argv[1:]:
-        name = pathlib.Path(folder).name
+        name = pathlib.Path(folder).stem
         if name not in tables:
-            sys.exit(f"{folder}: the folder must be named {', '.join(tables)}")
+            sys.exit(f"{folder}: the folder or file must be named {', '.join(tables)}")
         text = pages.replaced(text, name, tables[name](folder))
     page.write_text(text, encoding="utf-8")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Gittins indices of Bernoulli arms, and what two arms earn when the one with the larger index is played.
 
-    analysis/tools/gittins.py [ROUNDS ...] [--discount G ...] [--beta A B]          default: 60 200, 0.9 0.95 0.99, uniform probabilities
+    analysis/tools/gittins.py [ROUNDS ...] [--discount G ...] [--beta A B] [--json FILE]     default: 60 200, 0.9 0.95 0.99, uniform probabilities
 
 The index of an arm whose success probability is Beta(a, b) is the certain reward per round that is worth as much as the arm with the right to change to
 that reward for ever (Gittins 1979). With rewards discounted by G in each round the arm with the largest index is the optimal choice, whatever the number
@@ -10,6 +10,8 @@ from rounding and the error of an index, at most 1e-4 (7e-5 is the largest found
 """
 import needs
 import argparse
+import json
+import pathlib
 
 import numpy as np
 
@@ -70,18 +72,22 @@ def main():
     parser.add_argument("rounds", nargs="*", type=int, default=[60, 200])
     parser.add_argument("--discount", nargs="+", type=float, default=[0.9, 0.95, 0.99], metavar="G")
     parser.add_argument("--beta", nargs=2, type=int, default=(1, 1), metavar=("A", "B"))
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the table there too")
     options = parser.parse_args()
     a, b = options.beta
     if min(*options.rounds, a, b) < 1 or not 0 < min(options.discount) <= max(options.discount) < 1:
         parser.error("rounds, A and B must be at least 1, and discounts between 0 and 1")
-    print("rounds  policy            successes            regret    index of a new arm")
     most = max(options.rounds)
     policies = [("optimal", "optimal", None)] + [(f"gittins {g:g}", indices(most, g, a, b), index(a, b, g)) for g in options.discount]
+    rows = []
+    print("rounds  policy            successes            regret    index of a new arm")
     for rounds in options.rounds:
         for name, policy, new in policies:
             earned = bernoulli_optimum.successes(policy, rounds, a, b)
-            regret = rounds * bernoulli_optimum.best_mean(a, b) - earned
-            print(f"{rounds:6d}  {name:14s}  {earned:11.6f}  {regret:16.6f}" + (f"  {new:20.6f}" if new else ""))
+            rows.append({"rounds": rounds, "policy": name, "successes": earned, "regret": rounds * bernoulli_optimum.best_mean(a, b) - earned, "index": new})
+            print(f"{rounds:6d}  {name:14s}  {earned:11.6f}  {rows[-1]['regret']:16.6f}" + (f"  {new:20.6f}" if new else ""))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
