@@ -197,7 +197,7 @@ def results_part(folder, used):
         parts.append("\n".join(table) + "\n")
     values = Described("results", folder / "replay" / "results.nc")
     parts += ["Results of a `replay` study have no curves, but values:\n",
-              values.table([name for name in values.variables if name.startswith(("value", "mean_weight", "doubt")) or name in ("estimator", "effective_sample_size")]) + "\n"]
+              values.table([name for name in values.variables if name.startswith(("value", "mean_weight", "doubt", "logged_value")) or name in ("estimator", "effective_sample_size")]) + "\n"]
     parts.append(studies["bandit"].attribute_table(used) + "\n")
     return parts
 

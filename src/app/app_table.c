@@ -155,6 +155,24 @@ static void table_print_doubt(const CellEstimate *estimate) {
   }
 }
 
+/* Prints a value, its standard error, and both ends of its interval: value[4]. */
+static void table_print_value(const double *value) {
+  table_print_number("", 11, 4, value[0]);
+  table_print_number("", 9, 2, value[1]);
+  table_print_number("", 11, 4, value[2]);
+  table_print_number("", 11, 4, value[3]);
+}
+
+/* Prints the value of the policy that left the log, which all estimates of the setting have if their runs
+ * have not failed. */
+static void table_print_logged(const CellEstimate *estimate, int rows, int widest) {
+  int row = 0;
+  while (row + 1 < rows && isnan(estimate[row].value[ESTIMATES_of_logged_value])) row++;
+  printf("  %-*s %-9s", widest, "(log)", "mean");
+  table_print_value(estimate[row].value + ESTIMATES_of_logged_value);
+  printf("\n");
+}
+
 /* Prints the values of a study of estimates in one setting, and marks the ones that are not to be trusted. */
 static void table_print_estimates(const Study *study, const Leaderboard *board, int setting) {
   const StudyFile *file = study->file;
@@ -167,13 +185,12 @@ static void table_print_estimates(const Study *study, const Leaderboard *board, 
   for (int row = 0; row < rows; row++) {
     const double *value = first[row].value;
     printf("  %-*s %-9s", widest, file->policies[row / curves].label, study->curves[row % curves]->name);
-    for (int i = 0; i < ESTIMATES_of_effective_sample_size; i++)
-      table_print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4,
-                         value[i]);
+    table_print_value(value + ESTIMATES_of_value);
     table_print_number("", 10, 4, value[ESTIMATES_of_effective_sample_size]);
     printf(first[row].doubt > 0 ? " !\n" : "\n");
     doubtful |= first[row].doubt > 0;
   }
+  table_print_logged(first, rows, widest);
   if (doubtful) printf("  !: do not trust the value and its interval\n");
   for (int row = 0; row < rows; row++) {
     const CellEstimate *estimate = first + row;
@@ -189,9 +206,8 @@ static void table_print_estimates(const Study *study, const Leaderboard *board, 
 /* Says below the settings how their numbers are to be read. */
 static void table_print_legend(const Study *study) {
   if (study->ops->estimates) {
-    printf(
-        "\nevents: effective sample size; interval: bootstrap over events, Wilson's too if rewards of a kind "
-        "are rare\n");
+    printf("\n(log): the policy that left the log; events: effective sample size; interval: bootstrap over "
+           "events, Wilson's too if rewards of a kind are rare\n");
     return;
   }
   if (study->points > BOARD_POINTS)

@@ -18,6 +18,10 @@ enum {
   ESTIMATES_LOW, /* an interval that does not rest on the bootstrap */
   ESTIMATES_HIGH,
   ESTIMATES_RARE, /* the number of 0/1 rewards of the rarer kind that would say as much */
+  ESTIMATES_LOGGED, /* the mean reward of all events of the log, */
+  ESTIMATES_LOGGED_SE, /* its standard error, and an interval */
+  ESTIMATES_LOGGED_LOW,
+  ESTIMATES_LOGGED_HIGH,
   ESTIMATES_FIRST, /* the first of those from bootstrap samples */
   ESTIMATES_POINTS = ESTIMATES_FIRST + ESTIMATES_RESAMPLES
 };
@@ -37,7 +41,11 @@ enum { ESTIMATES_FEW_RARE = 30, ESTIMATES_FEW_EVENTS = 50 };
   ENTRY(mean_weight_se, "standard error of mean_weight if it should be 1")                                   \
   ENTRY(doubtful_arm, "arm whose propensities are most in doubt")                                            \
   ENTRY(doubtful_arm_weight, "mean over all events of 1 / propensity if they played this arm, else 0: 1 if " \
-                             "the propensities are right and the arm is always possible")
+                             "the propensities are right and the arm is always possible")                    \
+  ENTRY(logged_value, "mean reward per event of the whole log, the value of the policy that left it")        \
+  ENTRY(logged_value_se, "standard error of logged_value")                                                   \
+  ENTRY(logged_value_low, "lower end of the 95% interval of logged_value")                                   \
+  ENTRY(logged_value_high, "upper end of the 95% interval of logged_value")
 
 enum {
 #define ESTIMATES_ENUM(name, text) ESTIMATES_of_##name,

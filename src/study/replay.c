@@ -29,6 +29,7 @@
  * is taken under this hypothesis, with E[w^2] = mean of w^2 / m if m > 1, and mean of w^2 + (1 - m) max w if
  * m < 1, as if what is missing were large weights; both are exact if the positive weights are all the same.
  */
+#include "core/moments.h"
 #include "problem/problem_logged.h"
 #include "study/estimates.h"
 #include "study/simulation.h"
@@ -70,6 +71,7 @@ typedef struct {
   bool arm_0_absent;
   double least, most; /* a range of rewards */
   double spread; /* their variance, divided by that of rewards of the same mean at the ends of the range */
+  Moments rewards;
 } Audit;
 
 /* One block of B runs in lockstep. */
@@ -155,6 +157,7 @@ static Status study_replay_audit(const EventLog *log, bool unlisted, Audit *out)
   for (int e = 0; e < log->rows; e++) variance += pow(log->reward[e] - mean, 2) / n;
   variance += (pow(out->least - mean, 2) + pow(out->most - mean, 2)) / n;
   out->spread = variance / ((mean - out->least) * (out->most - mean));
+  out->rewards = moments_of(log->rows, log->reward);
   return study_replay_audit_arms(log, unlisted, out);
 }
 
@@ -317,17 +320,28 @@ static Status study_value_learning_policy(Arena *memory, Block *block) {
   return STATUS_OK;
 }
 
-/* Sets the points of a curve that all bootstrap samples share, its value being known. */
-static void study_replay_set_points(const Block *block, const Weights *of, double *curve) {
+/* Computes Wilson's interval of a mean reward of `size` events. Returns the number of 0/1 rewards of the
+ * rarer kind that would say as much. */
+static double study_replay_interval(const Audit *audit, double mean, double size, double *low, double *high) {
   static const double Z = 1.959963984540054; /* of 95% */
-  const Audit *audit = &block->audit;
-  const double range = audit->most - audit->least, events = of->size / audit->spread;
-  const double share = fmin(fmax((curve[ESTIMATES_VALUE] - audit->least) / range, 0), 1);
+  const double range = audit->most - audit->least, events = size / audit->spread;
+  const double share = fmin(fmax((mean - audit->least) / range, 0), 1);
   const double middle = (share * events + Z * Z / 2) / (events + Z * Z),
                half = Z * sqrt(share * (1 - share) * events + Z * Z / 4) / (events + Z * Z);
-  curve[ESTIMATES_LOW] = audit->least + range * fmax(middle - half, 0);
-  curve[ESTIMATES_HIGH] = audit->least + range * fmin(middle + half, 1);
-  curve[ESTIMATES_RARE] = events * fmin(share, 1 - share);
+  *low = audit->least + range * fmax(middle - half, 0);
+  *high = audit->least + range * fmin(middle + half, 1);
+  return events * fmin(share, 1 - share);
+}
+
+/* Sets the points of a curve that all bootstrap samples share, its value being known. */
+static void study_replay_set_points(const Block *block, const Weights *of, double *curve) {
+  const Audit *audit = &block->audit;
+  curve[ESTIMATES_RARE] = study_replay_interval(audit, curve[ESTIMATES_VALUE], of->size,
+                                                &curve[ESTIMATES_LOW], &curve[ESTIMATES_HIGH]);
+  curve[ESTIMATES_LOGGED] = audit->rewards.mean;
+  curve[ESTIMATES_LOGGED_SE] = moments_se(audit->rewards);
+  study_replay_interval(audit, audit->rewards.mean, (double)audit->rewards.n, &curve[ESTIMATES_LOGGED_LOW],
+                        &curve[ESTIMATES_LOGGED_HIGH]);
   curve[ESTIMATES_SIZE] = of->size;
   curve[ESTIMATES_WEIGHT] = of->total / of->events;
   study_replay_weight_range(of, &curve[ESTIMATES_WEIGHT_SE], &curve[ESTIMATES_WEIGHT_LOW],

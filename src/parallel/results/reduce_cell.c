@@ -165,6 +165,10 @@ static void reduce_cell_summarise_estimate(double *mean, double *out) {
   out[ESTIMATES_of_mean_weight_se] = mean[ESTIMATES_WEIGHT_SE];
   out[ESTIMATES_of_doubtful_arm] = mean[ESTIMATES_ARM];
   out[ESTIMATES_of_doubtful_arm_weight] = mean[ESTIMATES_ARM_WEIGHT];
+  out[ESTIMATES_of_logged_value] = mean[ESTIMATES_LOGGED];
+  out[ESTIMATES_of_logged_value_se] = mean[ESTIMATES_LOGGED_SE];
+  out[ESTIMATES_of_logged_value_low] = mean[ESTIMATES_LOGGED_LOW];
+  out[ESTIMATES_of_logged_value_high] = mean[ESTIMATES_LOGGED_HIGH];
 }
 
 void reduce_cell_estimate(const Cell *cell, int curve, CellEstimate *out) {
