@@ -234,7 +234,8 @@ def page(folder):
              "**Table** (`problem.family: table`): NetCDF with `context(event, dim)` and `reward(event, arm)`, or CSV with the header `x1,...,xd,class`, whose "
              "classes are whole numbers from 0, an arm for each with reward 1 for the right one; `data/make_table.py` writes three.\n",
              "**Log of events** (`problem.family: logged`): the [file](#logs-of-events) that a study writes, with `context(event, dim)` instead of `features` where "
-             "the features are the same for all arms, and without the variables that are optional; or CSV with the header `x1,...,xd,arm,reward,propensity`.\n",
+             "the features are the same for all arms, and without the variables that are optional; or CSV with the header `x1,...,xd,arm,reward,propensity`. Both may have probabilities of another policy "
+             "(`policies: [target]`): `target(event, arm)`, or `target(event)` and a last column `target`, that of the arm that was played.\n",
              "**Study**: YAML, every key in [keys.md](keys.md).\n",
              "## The folder of a study\n", folder_part(folder),
              "## `results.nc`\n", *results_part(folder, used),

@@ -171,13 +171,14 @@ Status csv_read_text(CsvReader *reader) {
 
 /* ---- headers */
 
-Status csv_read_header(CsvReader *reader, const char *first, const char *const *last, int most,
-                       int *columns) {
-  char form[64], expected[24], text[CSV_SHOWN_SIZE + 4];
+Status csv_read_header(CsvReader *reader, const CsvHeader *header, int *columns, int *others) {
+  const char *first = header->first, *const *last = header->last;
+  char form[96], expected[24], text[CSV_SHOWN_SIZE + 4];
   int found = 0; /* names of `last` found so far */
   size_t length = (size_t)snprintf(form, sizeof form, "%s%sx1,...,xd", first ? first : "", first ? "," : "");
   for (int i = 0; last[i]; i++)
-    length += (size_t)snprintf(form + length, sizeof form - length, ",%s", last[i]);
+    length +=
+        (size_t)snprintf(form + length, sizeof form - length, i < header->needed ? ",%s" : "[,%s]", last[i]);
   for (reader->line = reader->column = 1;; reader->column++) {
     TRY(csv_read_text(reader));
     const bool at_end = reader->end != CSV_END_COMMA;
@@ -198,12 +199,14 @@ Status csv_read_header(CsvReader *reader, const char *first, const char *const *
                              csv_shown(reader, text), expected, number > 1 ? " or '" : "",
                              number > 1 ? last[0] : "", number > 1 ? "'" : "", form);
     *columns = (int)reader->column;
-    if (!last[found] && at_end) return STATUS_OK;
+    *others = found;
+    if (at_end && found >= header->needed) return STATUS_OK;
     if (!last[found])
       return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header %s", last[found - 1], form);
     if (at_end)
       return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (%s)", last[found], form);
-    if (reader->column > most) return CSV_FIELD_ERROR(reader, "more than %d dimensions", most);
+    if (reader->column > header->most)
+      return CSV_FIELD_ERROR(reader, "more than %d dimensions", header->most);
   }
 }
 

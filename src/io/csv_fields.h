@@ -54,10 +54,17 @@ Status csv_read_text(CsvReader *reader);
  * nan and inf are refused. */
 Status csv_number(const CsvReader *reader, double *value);
 
-/* Reads a header: `first` unless it is NULL, x1,...,xd with d at least 1, and then the names in `last`, a
- * list that ends with NULL. More than `most` columns before those names are refused. *columns counts all
- * columns. A name may be quoted. */
-Status csv_read_header(CsvReader *reader, const char *first, const char *const *last, int most, int *columns);
+/* The names of columns: `first` unless it is NULL; x1,...,xd with d at least 1, and at most `most` columns up
+ * to there; and the names in `last`, a list that ends with NULL, of which all but the first `needed` may be
+ * absent. */
+typedef struct {
+  const char *first;
+  const char *const *last;
+  int needed, most;
+} CsvHeader;
+
+/* Reads a header, in which names may be quoted; *columns counts all columns, *others those of `last`. */
+Status csv_read_header(CsvReader *reader, const CsvHeader *header, int *columns, int *others);
 /* Takes note of a blank line if the current line is `blank`. Returns STATUS_INPUT if it is not, but an
  * earlier line was. */
 Status csv_check_blank(CsvReader *reader, bool blank);

@@ -12,9 +12,12 @@
 /* ---- tables of numbers in CSV files */
 
 /* What follows x1,...,xd in the header of each form. */
-static const char *const last_columns[][4] = {[CSV_X_Y_HEADER] = {"y"},
-                                              [CSV_X_CLASS_HEADER] = {"class"},
-                                              [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
+static const CsvHeader headers[] = {
+    [CSV_X_Y_HEADER] = {.last = (const char *const[]){"y", NULL}, .needed = 1, .most = INT_MAX},
+    [CSV_X_CLASS_HEADER] = {.last = (const char *const[]){"class", NULL}, .needed = 1, .most = INT_MAX},
+    [CSV_EVENT_HEADER] = {.last = (const char *const[]){"arm", "reward", "propensity", "target", NULL},
+                          .needed = 3,
+                          .most = INT_MAX}};
 
 /* How the values of a table are written. */
 typedef struct {
@@ -130,7 +133,7 @@ Status io_dataset_csv_parse(Arena *memory, GzipFile *file, CsvForm form, Table *
   *table = (Table){0};
   ALLOCATE(&scratch, reader, 1);
   TRY(csv_begin(file, reader));
-  if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
+  if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, &headers[form], &table->columns, &table->others));
   while (reader->end != CSV_END_FILE) {
     const size_t before = count;
     reader->line++;
@@ -254,31 +257,36 @@ static Status read_column(Arena *memory, StoreFile *file, const char *name, int 
   return check_values(file, name, (size_t)rows, 0, *values);
 }
 
-/* Reads a CSV table in two parts: x[rows, d], and the last columns, (*last)[rows, columns - d]. */
-static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, int *rows, int *d, double **x,
-                             double **last) {
+/* A CSV table in two parts: x[rows, d], and the other columns, last[rows, others]. */
+typedef struct {
+  int rows, d, others;
+  double *x, *last;
+} CsvParts;
+
+static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, CsvParts *out) {
   SCRATCH_ARENA(scratch);
   Table table;
-  size_t others = 0;
   TRY(io_dataset_read_csv(&scratch, path, form, &table));
-  while (last_columns[form][others]) others++;
-  const size_t left = (size_t)table.columns - others;
-  *rows = table.rows;
-  *d = (int)left;
-  ALLOCATE(memory, *x, (size_t)table.rows * left);
-  ALLOCATE(memory, *last, (size_t)table.rows * others);
+  const size_t others = (size_t)table.others, left = (size_t)table.columns - others;
+  *out = (CsvParts){.rows = table.rows, .d = (int)left, .others = table.others};
+  ALLOCATE(memory, out->x, (size_t)table.rows * left);
+  ALLOCATE(memory, out->last, (size_t)table.rows * others);
   for (size_t i = 0; i < (size_t)table.rows; i++) {
     const double *row = table.values + i * (size_t)table.columns;
-    memcpy(*x + i * left, row, left * sizeof *row);
-    memcpy(*last + i * others, row + left, others * sizeof *row);
+    memcpy(out->x + i * left, row, left * sizeof *row);
+    memcpy(out->last + i * others, row + left, others * sizeof *row);
   }
   return STATUS_OK;
 }
 
 Status io_dataset_read_observations(Arena *memory, const char *path, Observations *out) {
   SCOPED(StoreFile *, file, store_close);
-  if (!store_is_netcdf(path))
-    return read_csv_parts(memory, path, CSV_X_Y_HEADER, &out->rows, &out->d, &out->features, &out->rewards);
+  CsvParts parts;
+  if (!store_is_netcdf(path)) {
+    TRY(read_csv_parts(memory, path, CSV_X_Y_HEADER, &parts));
+    *out = (Observations){.rows = parts.rows, .d = parts.d, .features = parts.x, .rewards = parts.last};
+    return STATUS_OK;
+  }
   TRY(store_open(path, &file));
   TRY(io_dataset_read_matrix(memory, file, "x", x_axes, &out->rows, &out->d, &out->features));
   return read_column(memory, file, "y", out->rows, &out->rewards);
@@ -296,7 +304,7 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
   enum { MOST = 10000 };
   SCOPED(StoreFile *, file, store_close);
   int rows = 0;
-  double *class; /* the last column of a CSV table, whose first event is in line 2 */
+  CsvParts parts;
   *out = (EventLog){0};
   if (store_is_netcdf(path)) {
     TRY(store_open(path, &file));
@@ -305,8 +313,9 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
     if (rows != out->rows)
       return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
   } else {
-    TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->x, &class));
-    out->lacks_class_0 = true;
+    TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &parts));
+    const double *class = parts.last; /* the first event is in line 2 */
+    *out = (EventLog){.rows = parts.rows, .d = parts.d, .x = parts.x, .lacks_class_0 = true};
     for (int i = 0; i < out->rows; i++) {
       if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
         return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path,
@@ -320,6 +329,20 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
   if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table needs at least one event and two arms",
                     path, out->rows, out->arms);
+}
+
+/* Reads the probabilities of another policy, if the log has them: of all arms, or of the one played. */
+static Status read_netcdf_target(Arena *memory, StoreFile *file, EventLog *out) {
+  size_t shape[2] = {(size_t)out->rows, out->has_features ? (size_t)out->arms : SIZE_MAX};
+  int rows;
+  if (!store_has_variable(file, "target")) return STATUS_OK;
+  out->target_columns = 1;
+  if (!store_axis_is(file, "target", 1, "arm"))
+    return read_column(memory, file, "target", out->rows, &out->target);
+  TRY(store_shape(file, "target", 2, shape));
+  TRY(io_dataset_read_matrix(memory, file, "target", reward_axes, &rows, &out->target_columns, &out->target));
+  out->arms = out->target_columns;
+  return STATUS_OK;
 }
 
 /* Reads a NetCDF log; (*arm)[rows] are still real numbers. */
@@ -347,6 +370,7 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
   TRY(read_column(memory, file, "arm", out->rows, arm));
   TRY(read_column(memory, file, "reward", out->rows, &out->reward));
   TRY(read_column(memory, file, "propensity", out->rows, &out->propensity));
+  TRY(read_netcdf_target(memory, file, out));
   return store_has_attribute(file, "noise") ? store_get_real_attribute(file, "noise", &out->noise)
                                             : STATUS_OK;
 }
@@ -361,11 +385,28 @@ static Status event_error(const char *path, int event, const char *name, double 
                     netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, text, allowed);
 }
 
+/* Checks the probabilities of another policy in an event. */
+static Status io_dataset_check_target(const char *path, int event, const EventLog *log) {
+  static const double ROUNDING = 1e-3; /* they may have been written with few digits */
+  const int columns = log->target_columns;
+  const double *probability = log->target + (size_t)event * (size_t)columns;
+  double sum = 0;
+  for (int k = 0; k < columns; k++) {
+    char name[32];
+    snprintf(name, sizeof name, columns > 1 ? "target of arm %d" : "target", k);
+    if (!(probability[k] >= 0 && probability[k] <= 1))
+      return event_error(path, event, name, probability[k], "a probability, from 0 to 1");
+    sum += probability[k];
+  }
+  if (columns == 1 || fabs(sum - 1) <= ROUNDING) return STATUS_OK;
+  return event_error(path, event, "the sum of target over all arms", sum, "1, to within 0.001");
+}
+
 /* Checks propensities and arms, arm[rows] as real numbers, and converts the arms to integers. */
 static Status io_dataset_check_events(Arena *memory, const char *path, const double *arm, EventLog *out) {
   enum { MOST = 10000 };
   char allowed[64];
-  const int arms = out->has_features ? out->arms : MOST;
+  const int arms = out->arms > 0 ? out->arms : MOST;
   snprintf(allowed, sizeof allowed, "a whole number from 0 to %d", arms - 1);
   ALLOCATE(memory, out->arm, out->rows);
   for (int e = 0; e < out->rows; e++) {
@@ -373,6 +414,7 @@ static Status io_dataset_check_events(Arena *memory, const char *path, const dou
       return event_error(path, e, "arm", arm[e], allowed);
     if (!(out->propensity[e] > 0 && out->propensity[e] <= 1))
       return event_error(path, e, "propensity", out->propensity[e], "above 0 and at most 1");
+    if (out->target) TRY(io_dataset_check_target(path, e, out));
     out->arm[e] = (int)arm[e];
     if (out->arm[e] >= out->arms) out->arms = out->arm[e] + 1;
   }
@@ -382,18 +424,27 @@ static Status io_dataset_check_events(Arena *memory, const char *path, const dou
                     out->rows, out->d);
 }
 
+/* The last columns of a log in CSV, in this order. */
+enum { ARM, REWARD, PROPENSITY, TARGET };
+
 Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out) {
-  double *arm, *last;
+  double *arm;
+  CsvParts parts;
   *out = (EventLog){0};
   if (store_is_netcdf(path)) {
     TRY(read_netcdf_events(memory, path, out, &arm));
   } else {
-    TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
+    TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &parts));
+    const bool target = parts.others > TARGET;
+    *out = (EventLog){.rows = parts.rows, .d = parts.d, .x = parts.x, .target_columns = target};
     ALLOCATE_ARRAYS(memory, out->rows, &arm, &out->reward, &out->propensity);
+    if (target) ALLOCATE(memory, out->target, out->rows);
     for (int i = 0; i < out->rows; i++) {
-      arm[i] = last[3 * i];
-      out->reward[i] = last[3 * i + 1];
-      out->propensity[i] = last[3 * i + 2];
+      const double *row = parts.last + (size_t)i * (size_t)parts.others;
+      arm[i] = row[ARM];
+      out->reward[i] = row[REWARD];
+      out->propensity[i] = row[PROPENSITY];
+      if (target) out->target[i] = row[TARGET];
     }
   }
   return io_dataset_check_events(memory, path, arm, out);

@@ -55,6 +55,10 @@ typedef struct {
   double *x; /* the context or the features */
   int *arm; /* [rows], from 0; in a log */
   double *reward, *propensity; /* [rows], in a log */
+  /* [rows, target_columns]: with which probability another policy takes each arm, or only (1 column) the arm
+   * that was played; NULL: the log does not have it */
+  double *target;
+  int target_columns;
   double noise; /* standard deviation of a reward; 0: the file does not have it */
   double *rewards; /* [rows, arms], in a table */
   bool lacks_class_0; /* the table is one of classes, none of which is 0 */
@@ -66,8 +70,9 @@ typedef struct {
 Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out);
 
 /* Reads NetCDF context(event, dim) or features(event, arm, dim), arm(event), reward(event), propensity(event)
- * and, if present, the attribute noise; or CSV with header x1,...,xd,arm,reward,propensity, where x is a
- * context. With contexts, the largest arm in the file gives the number of arms. Errors: STATUS_INPUT with the
+ * and, if present, target(event, arm) or target(event) and the attribute noise; or CSV with header
+ * x1,...,xd,arm,reward,propensity and possibly target, where x is a context. With contexts, the largest arm
+ * in the file gives the number of arms, unless `target` has all of them. Errors: STATUS_INPUT with the
  * file, the line or the index, the value and what is allowed. */
 Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out);
 
@@ -76,6 +81,7 @@ Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out);
 /* values[rows, columns] */
 typedef struct {
   int rows, columns;
+  int others; /* columns after x1,...,xd; 0 without a header */
   double *values;
 } Table;
 
@@ -83,7 +89,7 @@ typedef enum {
   CSV_NO_HEADER, /* at least one row; the first one sets the number of columns */
   CSV_X_Y_HEADER, /* the header x1,...,xd,y, then any number of rows of d + 1 numbers */
   CSV_X_CLASS_HEADER, /* the same with x1,...,xd,class */
-  CSV_EVENT_HEADER /* the same with x1,...,xd,arm,reward,propensity */
+  CSV_EVENT_HEADER /* the same with x1,...,xd,arm,reward,propensity, and possibly target */
 } CsvForm;
 
 /* Reads an open file to its end. Fields are finite decimal numbers separated by commas,

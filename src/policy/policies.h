@@ -25,6 +25,7 @@ bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool w
   ENTRY(egreedy) /* egreedy.c */                                                                             \
   ENTRY(random) /* baselines.c */                                                                            \
   ENTRY(oracle) /* baselines.c */                                                                            \
+  ENTRY(target) /* target.c */                                                                               \
   ENTRY(python) /* python.c */
 
 #define POLICY_DECLARE(name) extern const PolicyOps policy_##name;

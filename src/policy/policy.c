@@ -143,6 +143,7 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
   const int64_t *hidden;
   if (policy_has_network(method, options) && config_ints(options, "hidden", &hidden) >= NETWORK_MAX_LAYERS)
     return status_set(STATUS_INPUT, "hidden: a network has at most %d hidden layers", NETWORK_MAX_LAYERS - 1);
+  if (method->ops && method->ops->check) TRY(method->ops->check(problem));
   TRY(policy_check_posterior(method, options, problem));
   const SamplerOps *sampler = method->sampler;
   const bool discounts = sampler && policy_discount(options) != 1;
@@ -183,8 +184,11 @@ Status policy_begin(Arena *memory, const PolicyMethod *method, const PolicySetup
 Status policy_check_weigh(const PolicyMethod *method, const Config *options) {
   const PolicyOps *ops = policy_ops(method);
   if (ops->weighs && !policy_has_network(method, options)) return STATUS_OK;
-  return status_set(STATUS_INPUT, "policy %s%s does not give the probability with which it chooses an arm",
-                    method->name, policy_has_network(method, options) ? " with model: network" : "");
+  return status_set(
+      STATUS_INPUT,
+      "policy %s%s does not give the probability with which it chooses an arm; in a replay study, "
+      "a log may have it as column 'target', for the policy of that name",
+      method->name, policy_has_network(method, options) ? " with model: network" : "");
 }
 
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem) {

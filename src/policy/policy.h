@@ -35,6 +35,8 @@ struct PolicyOps {
   bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
   bool one_theta; /* learns one theta for all arms */
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
+  /* OPTIONAL. Returns STATUS_INPUT with one sentence if the policy cannot act in this problem. */
+  Status (*check)(const Problem *problem);
   /* OPTIONAL. The only place that allocates: in self->memory. */
   Status (*create)(Policy *self);
   /* REQUIRED. Chooses arm[B], the arm of every run in world->round, given what was observed before it.

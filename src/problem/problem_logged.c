@@ -24,6 +24,10 @@ static double logged_reward(const EventLog *log, int event, int arm) {
 
 const EventLog *problem_logged_events(const Problem *problem) { return problem->state; }
 
+bool problem_logged_has_target(const Problem *problem) {
+  return problem->ops == &problem_logged && problem_logged_events(problem)->target != NULL;
+}
+
 int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round) {
   return rng_permuted(problem_logged_events(problem)->rows, rng_key(problem->seed, RNG_EVENTS), run,
                       (int)round - 1);

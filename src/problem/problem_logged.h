@@ -3,11 +3,23 @@
 
 #include "problem/problem.h"
 
+#include <math.h>
+
 /* Returns the events of a problem of family `logged` or `table`, which owns them. */
 const EventLog *problem_logged_events(const Problem *problem);
 /* Returns the event that a run meets in a round, counted from 1: each run meets all events in its own random
  * order. Streams: (EVENTS, run). */
 int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round);
+
+/* Returns whether it is a log that has the probabilities of a policy `target`. */
+bool problem_logged_has_target(const Problem *problem);
+/* Returns the probability with which that policy takes an arm in an event; NaN if the log has only that of
+ * the arm which was played. */
+static inline double logged_target(const EventLog *log, int event, int arm) {
+  const double *probability = log->target + (size_t)event * (size_t)log->target_columns;
+  if (log->target_columns == 1) return arm == log->arm[event] ? probability[0] : NAN;
+  return arm < log->target_columns ? probability[arm] : 0;
+}
 
 /* Returns the features of an arm in an event, [d]. */
 static inline const double *logged_features(const EventLog *log, int event, int arm) {

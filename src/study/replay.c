@@ -394,6 +394,17 @@ static Status study_replay_run(const TaskRun *run) {
   return study_replay_summarise_runs(&memory, &block);
 }
 
+/* Checks that the log has what the estimators need of the policy `target`. */
+static Status study_replay_check_target(const Study *study, const Config *setting, const Problem *problem) {
+  if (!problem_logged_has_target(problem) || !study_measures(study, "dr")) return STATUS_OK;
+  if (problem_logged_events(problem)->target_columns > 1) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "policy target: estimator dr needs its probabilities of all arms, which NetCDF logs have as "
+      "target(event, arm); %s has only that of the arm played: set estimators: [ips, snips]",
+      config_text(setting, "problem.file"));
+}
+
 static Status study_replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   if (!config_is(setting, "problem.family", "logged"))
     return status_set(STATUS_INPUT, "study replay needs problem.family: logged; this is %s",
@@ -403,6 +414,7 @@ static Status study_replay_check_setting(const Study *study, const Config *setti
     const PolicyMethod method = policy_named(policy->name);
     if (strcmp(method.name, "oracle") == 0)
       return status_set(STATUS_INPUT, "policy oracle knows theta*, which a log does not have");
+    if (strcmp(method.name, "target") == 0) TRY(study_replay_check_target(study, setting, problem));
     if (study_measures(study, "ips") || study_measures(study, "snips") || study_measures(study, "dr"))
       TRY(policy_check_weigh(&method, policy->options));
   }

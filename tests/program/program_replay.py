@@ -37,8 +37,9 @@ class Replay(program.ProgramTest):
             return {key: np.ma.filled(data[key][0], np.nan) for key in RESULTS}
 
     def write_csv(self, name, log):
-        rows = [",".join(map(repr, [*x, int(arm), y, p])) for x, arm, y, p in zip(log["context"].tolist(), log["arm"], log["reward"].tolist(), log["propensity"].tolist())]
-        return self.write(name, "x1,x2,x3,arm,reward,propensity\n" + "\n".join(rows) + "\n")
+        names = [name for name in ("arm", "reward", "propensity", "target") if name in log]
+        rows = [",".join(map(repr, [*x, *rest])) for x, *rest in zip(log["context"].tolist(), *(log[name].tolist() for name in names))]
+        return self.write(name, f"x1,x2,x3,{','.join(names)}\n" + "\n".join(rows) + "\n")
 
     def test_numpy(self):
         """Each run has its own split, and the value is the mean over runs; to 1e-10, since sums of 400 terms are taken in a different order. The bootstrap has
@@ -219,6 +220,62 @@ class Replay(program.ProgramTest):
             np.testing.assert_allclose([low.flat[0], high.flat[0]], wanted, rtol=1e-12, atol=0 if name == "clicks" else 0.1 * se.flat[0])
             self.assertRegex(printed, rf"\(log\)  mean +{reward.mean():.4g} +{se.flat[0]:.2g} ")
 
+    def test_target(self):
+        """A policy that is known by its probabilities, against NumPy: ips and snips from those of the arms that were played, in CSV and NetCDF, dr from those of
+        all arms. `replay` meets its arm with the smallest propensity of the log, an event's contribution is a random number of variance below 1, so its number of
+        events is within five standard deviations; with the probabilities of the logging policy itself all weights are 1. It is the same policy under any label."""
+        rng = np.random.default_rng(11)
+        pi = rng.dirichlet(np.ones(3), 400)
+        x, arm, reward, propensity = (self.log[name] for name in ("context", "arm", "reward", "propensity"))
+        played = pi[np.arange(400), arm]
+        learned, rest = np.split(replay.order(400, 1, 0), [100])
+        q = x @ replay.ridge(x[learned], arm[learned], reward[learned], 3).T
+        w = played / propensity
+        own = w * (reward - q[np.arange(400), arm])
+        wanted = {"ips": (w * reward)[rest].mean(), "snips": (w * reward)[rest].sum() / w[rest].sum(), "dr": ((pi * q).sum(axis=1) + own)[rest].mean()}
+        replay.write(self.path("all.nc"), dict(self.log, target=pi))
+        replay.write(self.path("one.nc"), dict(self.log, target=played))
+        self.write_csv("one.csv", dict(self.log, target=played))
+        for file, estimators in (("all.nc", ["ips", "snips", "dr"]), ("one.nc", ["ips", "snips"]), ("one.csv", ["ips", "snips"])):
+            got = self.results(f"of-{file}", "--set", f"problem.file={self.path(file)}", "--set", f"estimators=[{', '.join([*estimators, 'replay'])}]",
+                               "--set", "policies=[{name: target, label: mine}, random]", "--set", "train_fraction=0.25")
+            np.testing.assert_allclose(got["value"][0, :-1], [wanted[name] for name in estimators], rtol=0, atol=1e-10)
+            np.testing.assert_allclose(got["effective_sample_size"][0, 0], w[rest].sum() ** 2 / (w[rest] ** 2).sum(), rtol=1e-10)
+            self.assertAlmostEqual(got["effective_sample_size"][0, -1], (played * propensity.min() / propensity).sum(), delta=5 * np.sqrt(400 / 4))
+        replay.write(self.path("same.nc"), dict(self.log, target=propensity))
+        got = self.results("same", "--set", f"problem.file={self.path('same.nc')}", "--set", "estimators=[ips, snips]", "--set", "policies=[target]", "--set", "train_fraction=0")
+        np.testing.assert_allclose(got["value"], reward.mean(), rtol=1e-12)
+
+    def test_target_refused(self):
+        def refused(log, part, *changes):
+            replay.write(self.path("bad.nc"), log)
+            self.fail_with(3, part, "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('bad.nc')}", "--set", "policies=[target]", *changes)
+
+        two, half, third = ("--set", "estimators=[ips, snips]"), np.full(400, 0.5), np.full((400, 3), 1 / 3)
+        refused(self.log, "which a log has as column or variable 'target'", *two)
+        refused(dict(self.log, target=half), "dr needs its probabilities of all arms")
+        for value, part in ((-0.25, "target is -0.25"), (1.5, "target is 1.5"), (np.nan, "target[7] is nan")):
+            damaged = half.copy()
+            damaged[7] = value
+            refused(dict(self.log, target=damaged), part if np.isnan(value) else f"bad.nc, event (from 0) 7: {part}; allowed: a probability, from 0 to 1", *two)
+            self.write_csv("bad.csv", dict(self.log, target=damaged))
+            self.fail_with(3, "bad.csv, line 9, column 7: 'nan'" if np.isnan(value) else f"bad.csv, line 9: {part}", "run", self.study, "-o", self.path("no"), "--set",
+                           f"problem.file={self.path('bad.csv')}")
+        self.write("bad.csv", "x1,arm,reward,propensity,target\n1,0,1,0.5,0.5\n1,0,1,0.5,\n")
+        self.fail_with(3, "bad.csv, line 3, column 5", "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('bad.csv')}")
+        self.write("bad.csv", "x1,arm,reward,propensity,aim\n1,0,1,0.5,0.5\n")
+        self.fail_with(3, "'aim' where 'target' is expected (it must read x1,...,xd,arm,reward,propensity[,target])", "run", self.study, "-o", self.path("no"), "--set",
+                       f"problem.file={self.path('bad.csv')}")
+        damaged = third.copy()
+        damaged[7, 1] = 2
+        refused(dict(self.log, target=damaged), "event (from 0) 7: target of arm 1 is 2;")
+        damaged[7, 1] = 0.5
+        refused(dict(self.log, target=damaged), "event (from 0) 7: the sum of target over all arms is 1.1666666666666665; allowed: 1, to within 0.001")
+        damaged[7, 1] = np.nan
+        refused(dict(self.log, target=damaged), "target[7, 1] is nan")
+        refused(dict(self.log, target=third[:, :2] * 1.5), "allowed: a whole number from 0 to 1")
+        refused(dict(self.log, target=third), "policy target is known by", "--set", "problem={family: synthetic}", "--set", "study=bandit")
+
     def test_not_uniform(self):
         """The value of replay from a log that is not uniform: rewards 0, 1, 2 of arms 0, 1, 2 give random arms 1, and an adaptive policy nearly 2. Without making up
         for the log it would be 0.4 for random arms. Five standard errors of about 400 events."""
@@ -265,7 +322,7 @@ class Replay(program.ProgramTest):
         refused(odd, "needs problem.family: logged", "--set", "problem.family=synthetic")
         refused(odd, "is for study replay", "--set", "study=bandit")
         self.write("bad.csv", "x1,arm,reward\n1,0,1\n")
-        self.fail_with(3, "must end with the column 'propensity' (x1,...,xd,arm,reward,propensity)", "run", self.study, "-o", self.path("no"), "--set",
+        self.fail_with(3, "must end with the column 'propensity' (x1,...,xd,arm,reward,propensity[,target])", "run", self.study, "-o", self.path("no"), "--set",
                        f"problem.file={self.path('bad.csv')}")
         log = self.write("log.yaml", BANDIT % 2)
         self.fail_with(3, "does not give the probability", "run", log, "-o", self.path("no"), "--set", "policies=[{name: vits2, model: network}]")

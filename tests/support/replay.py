@@ -123,8 +123,11 @@ def write(path, log):
     with netCDF4.Dataset(path, "w") as data:
         for name, size in (("event", len(log["arm"])), ("dim", log["context"].shape[1])):
             data.createDimension(name, size)
+        if np.ndim(log.get("target")) == 2:
+            data.createDimension("arm", log["target"].shape[1])
         for name, value in log.items():
-            data.createVariable(name, "i4" if name == "arm" else "f8", ("event", "dim") if name == "context" else ("event",))[:] = value
+            second = {"context": ("dim",), "target": ("arm",)[:np.ndim(value) - 1]}.get(name, ())
+            data.createVariable(name, "i4" if name == "arm" else "f8", ("event", *second))[:] = value
 
 
 def coverage(run, folder, logs, events=600, seed=5):
