@@ -11,10 +11,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "analysis" / "tools"))
 import needs  # noqa: E402, F401  (lets the next ones be found)
+import ablation  # noqa: E402
 import caption  # noqa: E402
 import drawing  # noqa: E402
 import numpy as np  # noqa: E402
+import panel  # noqa: E402
 import sensitivity  # noqa: E402
+from draw_pictures import shrink  # noqa: E402
 from thompson import design, metrics, store, wording  # noqa: E402
 
 PAGE = ROOT / "docs" / "results" / "ablation_all.md"
@@ -68,6 +71,12 @@ def table(found):
     return "\n".join(rows)
 
 
+def draw(figure, name):
+    """Saves a picture of the page, small enough to keep."""
+    drawing.save(figure, [PAGE.parent / name])
+    shrink(PAGE.parent / name, PAGE.parent / name)
+
+
 def part(folder):
     """Draws the picture of a study: (kind, dataset, indices of each policy, its section)."""
     dataset = store.results(folder, None)
@@ -75,7 +84,9 @@ def part(folder):
     metric, over_floor, picture, words = PARTS[kind]
     found = sensitivity.analyse(dataset, sensitivity.measured(dataset, metric, None, True, over_floor))
     sentences = [f"Shares of the variance of the logarithm of the {words}. Bars: 95% intervals.", *caption.facts([dataset])]
-    drawing.save(sensitivity.draw(list(KEYS.values()), found, design.policy_names(dataset), sentences), [PAGE.parent / picture])
+    draw(sensitivity.draw(list(KEYS.values()), found, design.policy_names(dataset), sentences), picture)
+    by_key = picture.replace(".png", "_by_key.png")
+    draw(panel.page(ablation.panels(dataset, metric), [dataset]), by_key)
     values = metrics.measured(dataset, metric, None)
     means = values[0] / values[2][0][:, None] if over_floor else values[0]
     spans = "; ".join(f"`{label}` {np.nanmedian(own):.3g} ({np.nanquantile(own, 0.1):.3g} to {np.nanquantile(own, 0.9):.3g})" for label, own in zip(design.labels(dataset), means.T))
@@ -83,7 +94,8 @@ def part(folder):
                f"What certainly matters to the {words}, with total indices:\n\n{drivers(found)}\n\n"
                f"{negligible(found)}"
                f"First order, and total with its interval:\n\n{table(found)}\n\n"
-               f"Median over the settings (10% to 90% of them): {spans}.\n")
+               f"Median over the settings (10% to 90% of them): {spans}.\n\n"
+               f"Means by each key ([`ablation.py`](../../analysis/figures/ablation.py)):\n\n![Mean over the design in bins of each key, for each policy]({by_key})\n")
     return kind, dataset, found, section
 
 
