@@ -32,15 +32,15 @@ void statistics_mean(int64_t runs, int points, const double *values, const doubl
 
 Status statistics_quantiles(int64_t runs, int points, const double *values, double *quantiles) {
   SCRATCH_ARENA(scratch);
-  double *column;
+  double *column, found[STUDY_QUANTILES];
   ALLOCATE(&scratch, column, runs);
   for (int i = 0; i < points; i++) {
     int64_t n = 0;
     for (int64_t r = 0; r < runs; r++)
       if (!isnan(values[r * points + i])) column[n++] = values[r * points + i];
-    quantile_sort(n, column);
-    for (int q = 0; q < STUDY_QUANTILES; q++)
-      quantiles[q * points + i] = n > 0 ? quantile_of_sorted(n, column, study_quantiles[q]) : NAN;
+    for (int q = 0; q < STUDY_QUANTILES; q++) found[q] = NAN;
+    if (n > 0) quantile_of_values(n, column, STUDY_QUANTILES, study_quantiles, found);
+    for (int q = 0; q < STUDY_QUANTILES; q++) quantiles[q * points + i] = found[q];
   }
   return STATUS_OK;
 }

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "core/arena.h"
+#include "core/quantile.h"
 #include "core/real.h"
 #include "core/rng.h"
 #include "core/special.h"
@@ -319,6 +320,44 @@ static void test_special_log(void) {
   CHECK_NEAR(worst, 0, 3 * 0x1p-52);
 }
 
+/* Arranges 0, 1, .. n - 1, n even, so that the median of the first, middle and last value is always the
+ * second smallest of those that are left, and selection gets two values further in each round. */
+static void arrange_against_selection(int n, double *values) {
+  int *from = malloc((size_t)n * sizeof *from); /* where the value that will be at a place is at first */
+  for (int i = 0; i < n; i++) from[i] = i;
+  for (int low = 0; low + 2 < n; low += 2) {
+    const int middle = low + (n - 1 - low) / 2, second = from[middle];
+    values[from[low]] = low;
+    values[second] = low + 1;
+    from[middle] = from[low + 1];
+    from[low + 1] = second;
+  }
+  for (int i = n - 2; i < n; i++) values[from[i]] = i;
+  free(from);
+}
+
+/* Checks quantiles of unsorted values against those after a sort, to the bit: of samples with and without
+ * equal values, in rising, falling and unlucky order, of all lengths up to 40, and of 4 096 values. */
+static void test_quantiles(void) {
+  enum { KINDS = 5, MOST = 4096, SHARES = 6 };
+  static const double shares[SHARES] = {0, 0.3, 0.5, 0.95, 0.99, 1};
+  static double values[MOST], sorted[MOST], found[SHARES];
+  Rng rng = {.key = rng_key(1, RNG_VERIFY)};
+  for (int n = 1; n <= MOST; n = n < 40 ? n + 1 : n + MOST - 40)
+    for (int kind = 0; kind < KINDS; kind++) {
+      rng_uniform(&rng, n, values);
+      for (int i = 0; i < n; i++)
+        if (kind > 0) values[i] = kind == 1 ? floor(8 * values[i]) : kind == 2 ? i : n - i;
+      if (kind == 4 && n % 2 == 0) arrange_against_selection(n, values);
+      memcpy(sorted, values, sizeof sorted);
+      quantile_sort(n, sorted);
+      quantile_of_values(n, values, SHARES, shares, found);
+      for (int q = 0; q < SHARES; q++) CU_ASSERT_EQUAL(found[q], quantile_of_sorted(n, sorted, shares[q]));
+      quantile_sort(n, values);
+      CU_ASSERT_EQUAL(memcmp(values, sorted, (size_t)n * sizeof *values), 0); /* none is lost */
+    }
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"status", test_status},
                          {"memory", test_memory},
@@ -329,6 +368,7 @@ int main(void) {
                          {"distributions", test_distributions},
                          {"independence", test_independence},
                          {"index", test_index},
+                         {"quantiles", test_quantiles},
                          {"special_exp", test_special_exp},
                          {"special_inverse_root", test_special_inverse_root},
                          {"special_log", test_special_log},
