@@ -53,12 +53,12 @@ static Status rerun_choose(const Finished *finished, bool *chosen, int *count) {
     const Task task = study_task(study, i);
     const bool ended =
         arguments.failed ? finished->state[i] == RUN_FAILED : finished->state[i] != RUN_NOT_RUN;
-    int first;
+    bool is_there = false;
     if (!ended || (setting >= 0 && task.setting != setting) || (policy >= 0 && task.policy != policy))
       continue;
-    const int same = study_find_tasks(study, &study->names[i], &first);
-    bool is_there = false;
-    for (int k = first; k < first + same; k++) is_there |= chosen[study->by_name[k]];
+    const TaskName name = study_task_name(study, i);
+    const TasksAlike alike = study_find_tasks(study, &name);
+    for (int k = 0; k < alike.count; k++) is_there |= chosen[study_task_alike(study, &alike, k)];
     chosen[i] = !is_there;
     *count += chosen[i];
   }
@@ -90,10 +90,11 @@ static Status rerun_list(Finished *finished, const bool *chosen, int count) {
 /* Forgets, for this job, what is known of the chosen tasks, so that nothing is copied from them. */
 static void rerun_forget(Finished *finished, const bool *chosen) {
   const Study *study = finished->study;
-  for (int i = 0, first; i < study->task_count; i++) {
+  for (int i = 0; i < study->task_count; i++) {
     if (!chosen[i]) continue;
-    const int same = study_find_tasks(study, &study->names[i], &first);
-    for (int k = first; k < first + same; k++) finished->state[study->by_name[k]] = RUN_NOT_RUN;
+    const TaskName name = study_task_name(study, i);
+    const TasksAlike alike = study_find_tasks(study, &name);
+    for (int k = 0; k < alike.count; k++) finished->state[study_task_alike(study, &alike, k)] = RUN_NOT_RUN;
   }
 }
 

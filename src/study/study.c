@@ -247,7 +247,7 @@ static Status study_join_axis(Study *study, int s, const Problem *problem) {
 
 /* Creates the runs, of which the file knows the number if they are cases, and the list of tasks. */
 static Status study_create_tasks(Study *study) {
-  static const int64_t MOST_TASKS = 100000000; /* their names take 4 GB */
+  static const int64_t MOST_TASKS = 100000000; /* a job holds 4 GB about them */
   const Config *first = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
   if (study_problem_family(first)->take) TRY(study_problem_create(first, &problem));
@@ -259,10 +259,8 @@ static Status study_create_tasks(Study *study) {
                       (long long)tasks);
   study->task_count = (int)tasks;
   ALLOCATE(&study->memory, study->blocks, study->runs.blocks);
-  ALLOCATE(&study->memory, study->names, study->task_count);
-  ALLOCATE(&study->memory, study->by_name, study->task_count);
   study_runs_list(&study->runs, study->blocks);
-  return STATUS_OK;
+  return study_names_create(study);
 }
 
 /* Checks a setting, takes its points into the axis, and names its tasks. */

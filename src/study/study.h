@@ -22,9 +22,17 @@ typedef struct {
   const Prior *world;
 } Task;
 
-/* The name of a task (study/study_names.h): the first digits of a SHA-256. */
+/* What all tasks of a policy in a setting with one replicate depend on (study/study_names.h): the first
+ * digits of a SHA-256. */
 typedef struct {
-  char digits[32];
+  char digits[24];
+} CellName;
+
+/* The name of a task: of what it depends on, and its runs. Journals store these bytes. */
+typedef struct {
+  CellName cell;
+  uint32_t first_run;
+  int32_t runs;
 } TaskName;
 
 typedef enum { RUN_NOT_RUN = 0, RUN_OK = 1, RUN_FAILED = 2 } RunStatus;
@@ -162,8 +170,8 @@ struct Study {
   int places;
   RunsBlock *blocks; /* [runs.blocks], the same for every cell */
   int task_count; /* settings x policies x blocks */
-  TaskName *names; /* [task_count] (study/study_names.h) */
-  int *by_name; /* [task_count], the tasks in the order of their names */
+  CellName *names; /* [settings, policies, replicates] (study/study_names.h) */
+  int *by_name; /* [settings * policies * replicates], the places in `names` in their order */
 };
 
 /* Returns the value of a setting's point on the axis, and (study_place) its position in the results. */

@@ -73,14 +73,18 @@ static void study_name_free(NameText *text) {
   free(text->bytes);
 }
 
+/* Returns the place of a name in study->names. */
+static int study_name_place(const Study *study, int setting, int policy, int replicate) {
+  return (setting * study->file->policy_count + policy) * study->runs.replicates + replicate;
+}
+
 /* Names the tasks of a cell, which depend on what `cell` says and on what each replicate believes. */
 static Status study_name_cell(Study *study, int s, int p, const Problem *problem, const char *cell) {
-  SCRATCH_ARENA(scratch);
   const ConfigPolicy *policy = &study->file->policies[p];
-  char(*replicates)[DIGEST_SIZE];
-  ALLOCATE(&scratch, replicates, study->runs.replicates);
   for (int r = 0; r < study->runs.replicates; r++) {
     SCOPED(NameText, text, study_name_free);
+    CellName *name = &study->names[study_name_place(study, s, p, r)];
+    char digest[DIGEST_SIZE];
     Belief belief;
     TRY(study_belief_create(study->file->settings[s], policy, problem, (uint32_t)r, &belief));
     TRY(study_name_begin(&text));
@@ -88,16 +92,8 @@ static Status study_name_cell(Study *study, int s, int p, const Problem *problem
     TRY(study_belief_print(&belief, policy_named(policy->name).sampler, text.stream));
     fprintf(text.stream, "replicate %d\n", r);
     TRY(study_name_end(&text));
-    TRY(digest_hex(text.bytes, text.size, replicates[r]));
-  }
-  for (int k = 0; k < study->runs.blocks; k++) {
-    const int index = study_task_index(study, s, p, k);
-    const Task task = study_task(study, index);
-    char text[128], digest[DIGEST_SIZE];
-    const int length =
-        snprintf(text, sizeof text, "%s runs %u %d", replicates[task.replicate], task.first_run, task.runs);
-    TRY(digest_hex(text, (size_t)length, digest));
-    memcpy(study->names[index].digits, digest, sizeof study->names[index].digits);
+    TRY(digest_hex(text.bytes, text.size, digest));
+    memcpy(name->digits, digest, sizeof name->digits);
   }
   return STATUS_OK;
 }
@@ -128,7 +124,19 @@ Status study_name_setting(Study *study, int s, const Problem *problem) {
   return STATUS_OK;
 }
 
-static int study_compare_names(const TaskName *a, const TaskName *b) { return memcmp(a, b, sizeof *a); }
+/* Finding. */
+
+static int study_name_count(const Study *study) {
+  return study_name_place(study, study->file->setting_count, 0, 0);
+}
+
+Status study_names_create(Study *study) {
+  ALLOCATE(&study->memory, study->names, study_name_count(study));
+  ALLOCATE(&study->memory, study->by_name, study_name_count(study));
+  return STATUS_OK;
+}
+
+static int study_compare_names(const CellName *a, const CellName *b) { return memcmp(a, b, sizeof *a); }
 
 static int study_by_name(const void *a, const void *b, void *context) {
   const Study *study = context;
@@ -138,12 +146,35 @@ static int study_by_name(const void *a, const void *b, void *context) {
 }
 
 void study_sort_names(Study *study) {
-  for (int i = 0; i < study->task_count; i++) study->by_name[i] = i;
-  qsort_r(study->by_name, (size_t)study->task_count, sizeof *study->by_name, study_by_name, study);
+  const int count = study_name_count(study);
+  for (int i = 0; i < count; i++) study->by_name[i] = i;
+  qsort_r(study->by_name, (size_t)count, sizeof *study->by_name, study_by_name, study);
 }
 
-int study_find_tasks(const Study *study, const TaskName *name, int *first) {
-  int low = 0, high = study->task_count;
+TaskName study_task_name(const Study *study, int index) {
+  const Task task = study_task(study, index);
+  const int place = study_name_place(study, task.setting, task.policy, (int)task.replicate);
+  return (TaskName){.cell = study->names[place], .first_run = task.first_run, .runs = task.runs};
+}
+
+/* Returns the block that has exactly these runs; -1 if none has. */
+static int study_find_block(const Study *study, uint32_t first_run, int runs) {
+  int low = 0, high = study->runs.blocks;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (study->blocks[middle].first_run < first_run)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const RunsBlock *block = &study->blocks[low];
+  return low < study->runs.blocks && block->first_run == first_run && block->runs == runs ? low : -1;
+}
+
+/* Finds the tasks of a block in the cells with a name, which stands for the replicate of the block, too. */
+static TasksAlike study_find_in_block(const Study *study, const CellName *name, int block) {
+  const int names = study_name_count(study), replicate = (int)study->blocks[block].replicate;
+  int low = 0, high = names;
   while (low < high) {
     const int middle = low + (high - low) / 2;
     if (study_compare_names(&study->names[study->by_name[middle]], name) < 0)
@@ -151,17 +182,27 @@ int study_find_tasks(const Study *study, const TaskName *name, int *first) {
     else
       high = middle;
   }
-  *first = low;
-  while (high < study->task_count && study_compare_names(&study->names[study->by_name[high]], name) == 0)
+  while (high < names && study_compare_names(&study->names[study->by_name[high]], name) == 0 &&
+         study->by_name[high] % study->runs.replicates == replicate)
     high++;
-  return high - low;
+  return (TasksAlike){.count = high - low, .first = low, .block = block};
+}
+
+TasksAlike study_find_tasks(const Study *study, const TaskName *name) {
+  const int block = study_find_block(study, name->first_run, name->runs);
+  return block < 0 ? (TasksAlike){0} : study_find_in_block(study, &name->cell, block);
+}
+
+int study_task_alike(const Study *study, const TasksAlike *alike, int i) {
+  const int cell = study->by_name[alike->first + i] / study->runs.replicates;
+  return cell * study->runs.blocks + alike->block;
 }
 
 bool study_repeats_task(const Study *study, int index, int shard, int shards) {
-  int first;
   if (study->runs.adaptive) return false;
-  const int count = study_find_tasks(study, &study->names[index], &first);
-  for (int i = 0; i < count && study->by_name[first + i] < index; i++)
-    if (study_shard(study, study->by_name[first + i], shards) == shard) return true;
+  const TaskName name = study_task_name(study, index);
+  const TasksAlike alike = study_find_in_block(study, &name.cell, index % study->runs.blocks);
+  for (int i = 0, task; i < alike.count && (task = study_task_alike(study, &alike, i)) < index; i++)
+    if (study_shard(study, task, shards) == shard) return true;
   return false;
 }

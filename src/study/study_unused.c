@@ -50,11 +50,10 @@ static void study_explain_unused(const Study *study, const Config *setting, cons
 /* Returns the first setting in which a policy has the tasks that it has in setting s, found by their names: s
  * itself if there is no earlier one. */
 static int study_first_alike(const Study *study, int s, int p) {
-  const int index = study_task_index(study, s, p, 0);
-  int first;
-  const int count = study_find_tasks(study, &study->names[index], &first);
-  for (int i = 0; i < count; i++) {
-    const Task task = study_task(study, study->by_name[first + i]);
+  const TaskName name = study_task_name(study, study_task_index(study, s, p, 0));
+  const TasksAlike alike = study_find_tasks(study, &name);
+  for (int i = 0; i < alike.count; i++) {
+    const Task task = study_task(study, study_task_alike(study, &alike, i));
     if (task.policy == p && task.setting < s) return task.setting;
   }
   return s;

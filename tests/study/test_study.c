@@ -5,6 +5,7 @@
 #include "parallel/statistics.h"
 #include "study/keys.h"
 #include "study/study.h"
+#include "study/study_names.h"
 #include "study/study_problem.h"
 
 #include <stdlib.h>
@@ -46,6 +47,40 @@ static void test_tasks_cover_runs(void) {
     free(met);
     study_destroy(&study);
   }
+}
+
+/* Checks that every task is found by its name, with exactly the earlier and later ones that are equal:
+ * policy `random` learns no prior, so that the sweep changes only the tasks of `diffts`. A block with other
+ * runs, and a task of another study, are found nowhere. */
+static void test_names(void) {
+  Study study = make_study("name: t\nruns: 20\nblock: 3\nprior: {replicates: 3}\npolicies: [diffts, random]\n"
+                           "sweep: {prior.train_samples: [100, 200]}\n");
+  Study other =
+      make_study("name: t\nseed: 2\nruns: 20\nblock: 3\nprior: {replicates: 3}\npolicies: [diffts]\n");
+  CU_ASSERT_EQUAL(study.runs.blocks, 8); /* of 6, 7 and 7 runs with one replicate each */
+  for (int i = 0; i < study.task_count; i++) {
+    const Task task = study_task(&study, i);
+    TaskName name = study_task_name(&study, i);
+    TasksAlike alike = study_find_tasks(&study, &name);
+    const bool random = task.policy == 1, second = task.setting == 1;
+    CU_ASSERT_EQUAL_FATAL(alike.count, random ? 2 : 1);
+    CU_ASSERT_EQUAL(study_task_alike(&study, &alike, random && second), i);
+    CU_ASSERT_EQUAL(study_repeats_task(&study, i, 0, 1), random && second);
+    if (random && second)
+      CU_ASSERT_EQUAL(study_task_alike(&study, &alike, 0), study_task_index(&study, 0, 1, i % 8));
+    name.runs++;
+    CU_ASSERT_EQUAL(study_find_tasks(&study, &name).count, 0);
+    name.runs--;
+    name.first_run++;
+    CU_ASSERT_EQUAL(study_find_tasks(&study, &name).count, 0);
+  }
+  for (int i = 0; i < other.task_count; i++) {
+    const TaskName name = study_task_name(&other, i);
+    CU_ASSERT_EQUAL(study_find_tasks(&other, &name).count, 1);
+    CU_ASSERT_EQUAL(study_find_tasks(&study, &name).count, 0);
+  }
+  study_destroy(&other);
+  study_destroy(&study);
 }
 
 static void test_statistics(void) {
@@ -204,6 +239,7 @@ static void test_sizes(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"tasks cover every run once, within replicates", test_tasks_cover_runs},
+                         {"tasks are found by their names", test_names},
                          {"mean, standard error, paired difference, replicates", test_statistics},
                          {"quantiles over runs", test_quantiles},
                          {"more replicates than runs are refused", test_too_many_replicates},

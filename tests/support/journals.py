@@ -10,7 +10,7 @@ HEADER = struct.Struct("<8s32sqqqqd64s16s")
 MARK = b"thompso2"
 NAME = r"[0-9a-f]{16}\.journal"
 
-# `task` is the place of the task in the study that ran it, `name` what it depends on.
+# `task` is the place of the task in the study that ran it, `name` what it depends on: 24 digits, then its first run and their number, 4 bytes each.
 Record = collections.namedtuple("Record", "path at task name status header payload")
 
 
@@ -37,7 +37,7 @@ def read(path):
         if fields[3] == 0:  # void
             pass
         elif hashlib.sha256(payload).hexdigest() == fields[7].decode():
-            found.append(Record(path, at, fields[2], fields[1].decode(), fields[3], header, payload))
+            found.append(Record(path, at, fields[2], fields[1].decode("latin1"), fields[3], header, payload))
         else:
             bad += HEADER.size + len(payload)
         at += HEADER.size + len(payload)

@@ -49,11 +49,11 @@ static Status finished_note_task(const Look *look, int task, const JournalRecord
 static Status finished_note_record(void *context, const JournalRecord *record) {
   const Look *look = context;
   Finished *finished = look->finished;
-  int first;
-  const int count = study_find_tasks(finished->study, &record->task, &first);
-  for (int i = 0; i < count; i++) TRY(finished_note_task(look, finished->study->by_name[first + i], record));
-  finished->unused += count == 0;
-  finished->unused_bytes += count == 0 ? record->length : 0;
+  const TasksAlike alike = study_find_tasks(finished->study, &record->task);
+  for (int i = 0; i < alike.count; i++)
+    TRY(finished_note_task(look, study_task_alike(finished->study, &alike, i), record));
+  finished->unused += alike.count == 0;
+  finished->unused_bytes += alike.count == 0 ? record->length : 0;
   return STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "io/durable.h"
 #include "parallel/tasks/folder.h"
+#include "study/study_names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +135,7 @@ static Status journal_make_file(Journal *journal) {
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
-  Header header = {.name = journal->study->names[task->index],
+  Header header = {.name = study_task_name(journal->study, task->index),
                    .place = task->index,
                    .status = result->status,
                    .constant = journal_find_constant(result),
@@ -272,11 +273,11 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
   char digest[DIGEST_SIZE];
   TRY(journal_read_bytes(file, path, at, &header, sizeof header));
   int64_t length = journal_list_payload((RunStatus)header.status, header.constant, result, parts);
+  const TaskName name = study_task_name(study, task->index);
   int count = JOURNAL_PARTS; /* of these the record has; earlier versions knew fewer columns */
   while (length > header.length && count > JOURNAL_FEWEST_PARTS) length -= (int64_t)parts[--count].size;
   columns_clear((size_t)result->runs, &result->columns);
-  bool whole = journal_header_is_whole(&header) &&
-               memcmp(&header.name, &study->names[task->index], sizeof header.name) == 0 &&
+  bool whole = journal_header_is_whole(&header) && memcmp(&header.name, &name, sizeof name) == 0 &&
                length == header.length;
   if (whole) {
     at += (int64_t)sizeof header;

@@ -32,8 +32,7 @@ static bool prune_copy(Prune *prune, int64_t at, int64_t length) {
 
 static Status prune_take_record(void *context, const JournalRecord *record) {
   Prune *prune = context;
-  int first;
-  const bool used = study_find_tasks(prune->study, &record->task, &first) > 0;
+  const bool used = study_find_tasks(prune->study, &record->task).count > 0;
   PruneCounts *counts = used ? &prune->kept : &prune->dropped;
   counts->records++;
   counts->bytes += record->length;
