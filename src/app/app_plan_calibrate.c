@@ -69,10 +69,12 @@ static Status plan_try_policy(const Study *study, const char *folder, int policy
   const PolicyMethod method = policy_named(study->file->policies[policy].name);
   PlanBlock block = {.clock = method.ops && method.ops->ready ? clock_wall : clock_cpu};
   SCOPED(TaskResult, result, study_result_destroy);
+  SCOPED(TaskPriors, priors, study_task_priors_free);
+  priors.directory = folder;
   TRY(study_result_create(study, &task, &result));
   result.has_shared = !shared;
   block.start = block.clock();
-  const Status status = study_run_task(study, &task, folder, (Tick){plan_block_tick, &block}, &result);
+  const Status status = study_run_task(study, &task, &priors, (Tick){plan_block_tick, &block}, &result);
   const double seconds =
       status == STATUS_STOPPED ? app_plan_trial_whole(&block.trial) : block.clock() - block.start;
   *out = seconds / task.runs;

@@ -244,12 +244,14 @@ static Status bench_measure_rounds(Case *c, Throughput *out) {
 
 Status bench_throughput_measure(const Study *study, ThroughputCase which, const char *directory, Meter *meter,
                                 Throughput *out) {
+  SCOPED(TaskPriors, priors, study_task_priors_free);
   SCOPED(TaskRun, run, study_task_run_destroy);
+  priors.directory = directory;
   Case c = {.run = &run, .seconds = which.seconds, .meter = meter};
   c.task = study_task(study, study_task_index(study, which.setting, which.policy, 0));
   if (config_int(study->file->settings[which.setting], "problem.rounds") < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
-  TRY(study_task_run_create(study, &c.task, directory, &run));
+  TRY(study_task_run_create(study, &c.task, &priors, &run));
   c.counted.prior = *run.prior;
   run.prior = &c.counted.prior;
   const Problem *problem = run.problem;

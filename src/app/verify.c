@@ -92,10 +92,12 @@ static Status verify_rerun_task(Finished *finished, const Task *task, bool *same
   const Study *study = finished->study;
   SCOPED(TaskResult, kept, study_result_destroy);
   SCOPED(TaskResult, again, study_result_destroy);
+  SCOPED(TaskPriors, priors, study_task_priors_free);
+  priors.directory = finished->directory;
   TRY(study_result_create(study, task, &kept));
   TRY(study_result_create(study, task, &again));
   TRY(finished_load(finished, task, &kept));
-  TRY(study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again));
+  TRY(study_run_task(study, task, &priors, (Tick){NULL, NULL}, &again));
   *same = kept.status == again.status &&
           memcmp(kept.curves, again.curves, kept.size * sizeof *kept.curves) == 0 &&
           verify_columns_are_same(&kept, &again);

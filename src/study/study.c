@@ -429,7 +429,26 @@ Status study_result_fail(const Study *study, const char *message, TaskResult *re
   return STATUS_OK;
 }
 
-Status study_task_run_create(const Study *study, const Task *task, const char *directory, TaskRun *out) {
+void study_task_priors_free(TaskPriors *priors) {
+  arena_free(&priors->memory);
+  priors->known = false;
+}
+
+/* Finds the learned prior of a task: the one that is kept, or the file. */
+static Status study_task_prior(TaskRun *run, TaskPriors *priors) {
+  const Task *task = run->task, *last = &priors->task;
+  run->prior = &priors->last;
+  if (priors->known && task->setting == last->setting && task->policy == last->policy &&
+      task->replicate == last->replicate)
+    return STATUS_OK;
+  study_task_priors_free(priors);
+  TRY(study_belief_prior(&priors->memory, &run->belief, run->problem, priors->directory, &priors->last));
+  priors->task = *task;
+  priors->known = true;
+  return STATUS_OK;
+}
+
+Status study_task_run_create(const Study *study, const Task *task, TaskPriors *priors, TaskRun *out) {
   const Config *setting = study->file->settings[task->setting];
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   *out = (TaskRun){.study = study, .task = task, .setting = setting, .policy = policy};
@@ -439,8 +458,9 @@ Status study_task_run_create(const Study *study, const Task *task, const char *d
   out->problem = &out->own_problem;
   out->prior = &out->own_prior;
   TRY(study_belief_create(setting, policy, out->problem, task->replicate, &out->belief));
-  if (!directory) return STATUS_OK;
-  return study_belief_prior(&out->memory, &out->belief, out->problem, directory, &out->own_prior);
+  if (!priors) return STATUS_OK;
+  if (out->belief.kind == BELIEF_FITTED) return study_task_prior(out, priors);
+  return study_belief_prior(&out->memory, &out->belief, out->problem, priors->directory, &out->own_prior);
 }
 
 void study_task_run_destroy(TaskRun *run) {
@@ -448,12 +468,12 @@ void study_task_run_destroy(TaskRun *run) {
   arena_free(&run->memory);
 }
 
-Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
+Status study_run_task(const Study *study, const Task *task, TaskPriors *priors, Tick tick,
                       TaskResult *result) {
   SCOPED(TaskRun, run, study_task_run_destroy);
   study_result_clear(study, result);
   const Tick before = core_tick_exchange(tick); /* for the prior, if another process computes it */
-  Status status = study_task_run_create(study, task, directory, &run);
+  Status status = study_task_run_create(study, task, priors, &run);
   run.tick = tick;
   run.result = result;
   if (status == STATUS_OK) status = study->ops->run(&run);

@@ -58,6 +58,17 @@ static inline double *study_result_values(const TaskResult *result, int curve, i
   return result->curves + (size_t)result->along * runs * points + further * (size_t)result->rounds;
 }
 
+/* Where the tasks of a study that a process runs one after another find learned priors. The last one is kept,
+ * since the next task mostly needs it, too. */
+typedef struct {
+  const char *directory; /* they are in its folder `priors` */
+  /* Private. */
+  Arena memory;
+  Prior last;
+  Task task; /* that had it */
+  bool known; /* there is one */
+} TaskPriors;
+
 /* A measured curve: one value for each run and point of the axis. */
 typedef struct {
   const char *name, *long_name; /* what is measured has no unit */
@@ -221,10 +232,12 @@ const char *study_metric_meaning(int index);
 const char *study_estimator_meaning(int index);
 /* Returns whether the study's key `metrics`, or `estimators` if it has those, lists this word. */
 bool study_measures(const Study *study, const char *metric);
-/* Creates a task that is to be run, but for its tick and result. The prior is made from `directory`, where
- * fitted priors are cached; NULL: the caller sets it. *out must stay where it is; the caller must call
- * study_task_run_destroy, also after an error. */
-Status study_task_run_create(const Study *study, const Task *task, const char *directory, TaskRun *out);
+/* Frees the prior that is kept; a prior may be kept again. */
+void study_task_priors_free(TaskPriors *priors);
+/* Creates a task that is to be run, but for its tick and result. A learned prior is read, or is the one that
+ * `priors` keeps, which must outlive the task's use of it; `priors` NULL: the caller sets the prior. *out
+ * must stay where it is; the caller must call study_task_run_destroy, also after an error. */
+Status study_task_run_create(const Study *study, const Task *task, TaskPriors *priors, TaskRun *out);
 void study_task_run_destroy(TaskRun *run);
 /* Returns the setup of the task's policy, which refers to `run`. */
 PolicySetup study_policy_setup(const TaskRun *run);
@@ -250,8 +263,8 @@ bool study_task_is_distributed(const Study *study, const Task *task);
 Status study_run_spread(const Study *study, const StudySpread *spread, int count, const Task *tasks,
                         TaskResult *results);
 
-/* Runs a task, with its prior from `directory`: measures what the result does not have yet. A task that
- * raises an error gives RUN_FAILED, NaN curves and a message; only STATUS_STOPPED and STATUS_INTERNAL (lack
- * of memory) are returned. */
-Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
+/* Runs a task, with its prior from `priors`: measures what the result does not have yet. A task that raises
+ * an error gives RUN_FAILED, NaN curves and a message; only STATUS_STOPPED and STATUS_INTERNAL (lack of
+ * memory) are returned. */
+Status study_run_task(const Study *study, const Task *task, TaskPriors *priors, Tick tick,
                       TaskResult *result);

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static TaskPriors no_priors = {.directory = ""};
+
 static Status make_study(const char *text, Study *out) {
   StudyFile *file = NULL;
   *out = (Study){0};
@@ -38,7 +40,7 @@ static Course run_policy(const Study *study, int policy) {
     TaskResult result;
     if (task->policy != policy || task->setting != 0) continue;
     CHECK_OK(study_result_create(study, task, &result));
-    CHECK_OK(study_run_task(study, task, "", (Tick){0}, &result));
+    CHECK_OK(study_run_task(study, task, &no_priors, (Tick){0}, &result));
     CU_ASSERT_EQUAL(result.status, RUN_OK);
     if (result.status != RUN_OK) printf("%s\n", result.message);
     const size_t at = (size_t)task->first_run * (size_t)points, count = (size_t)(task->runs * points);

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+static TaskPriors no_priors = {.directory = ""};
+
 enum { MOST = 64 };
 
 static Study make_study(int rounds, const char *keys) {
@@ -46,7 +48,7 @@ static void test_auto(void) {
 static void run_first(const Study *study, TaskResult *result) {
   const Task task = study_task(study, 0);
   CHECK_OK(study_result_create(study, &task, result));
-  CHECK_OK(study_run_task(study, &task, "", (Tick){NULL, NULL}, result));
+  CHECK_OK(study_run_task(study, &task, &no_priors, (Tick){NULL, NULL}, result));
   CU_ASSERT_EQUAL(result->status, RUN_OK);
 }
 

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static TaskPriors no_priors = {.directory = ""};
+
 enum { POLICIES = 3 };
 
 static char folder[] = "/tmp/thompson-shared-XXXXXX";
@@ -35,7 +37,7 @@ static bool make_results(void) {
   for (int p = 0; p < POLICIES && status == STATUS_OK; p++) {
     const Task task = task_of(p);
     status = study_result_create(&study, &task, &results[p]);
-    if (status == STATUS_OK) status = study_run_task(&study, &task, "", (Tick){0}, &results[p]);
+    if (status == STATUS_OK) status = study_run_task(&study, &task, &no_priors, (Tick){0}, &results[p]);
     if (status == STATUS_OK && results[p].status != RUN_OK) return false;
   }
   return status == STATUS_OK;
@@ -61,7 +63,7 @@ static int count_shared(void) {
 }
 
 static void run(const Task *task, TaskResult *result) {
-  CHECK_OK(study_run_task(&study, task, "", (Tick){0}, result));
+  CHECK_OK(study_run_task(&study, task, &no_priors, (Tick){0}, result));
   CU_ASSERT_EQUAL(result->status, RUN_OK);
 }
 

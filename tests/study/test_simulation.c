@@ -6,6 +6,8 @@
 #include "study/keys.h"
 #include "study/simulation.h"
 
+static TaskPriors no_priors = {.directory = ""};
+
 enum { RUNS = 3, ROUNDS = 23, SEEN = 16 * ROUNDS };
 
 /* What a probe has seen: one letter for each call, and the round. */
@@ -83,7 +85,7 @@ static void simulate(const char *keys, Seen *all, Seen *few) {
   CHECK_OK(study_create(file, &study));
   const Task task = study_task(&study, 0);
   CHECK_OK(study_result_create(&study, &task, &result));
-  CHECK_OK(study_task_run_create(&study, &task, "", &run));
+  CHECK_OK(study_task_run_create(&study, &task, &no_priors, &run));
   run.result = &result;
   CHECK_OK(simulation_create(&memory, &run, false, &simulation));
   CHECK_OK(feedback_create(&memory, run.setting, run.problem, 0, RUNS, &feedback));

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static Study make_study(const char *text) {
@@ -237,9 +238,61 @@ static void test_sizes(void) {
   }
 }
 
+/* Learns the prior of a replicate, in `directory`, and returns its path. */
+static void fit_prior(const Study *study, uint32_t replicate, const char *directory, char path[256]) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(Problem, problem, problem_destroy);
+  Belief belief;
+  FitSource source;
+  Prior prior;
+  const Config *setting = study->file->settings[0];
+  CHECK_OK(study_problem_create(setting, &problem));
+  CHECK_OK(study_belief_create(setting, &study->file->policies[0], &problem, replicate, &belief));
+  CHECK_OK(study_fit_data_create(&scratch, &belief, &problem, NULL, &source));
+  CHECK_OK(fit_source_whole(&scratch, &source, belief.family, &belief.fit, &prior));
+  study_belief_path(&belief, directory, 256, path);
+  CHECK_OK(prior_save(&prior, path));
+}
+
+/* Checks that a task reads a learned prior once: the next one of its cell and replicate does without the
+ * file, with the numbers that it has with it, and one of another replicate does not. */
+static void test_kept_priors(void) {
+  char directory[] = "/tmp/thompson-priors-XXXXXX", folder[64], first[256], second[256];
+  Study study = make_study(
+      "name: t\nruns: 8\nblock: 2\nprior: {replicates: 2, train_samples: 50}\npolicies: [tuned_ts]\n"
+      "problem: {theta: cross, arms: 3, rounds: 3}\n");
+  TaskResult results[3];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
+  snprintf(folder, sizeof folder, "%s/priors", directory);
+  CU_ASSERT_EQUAL_FATAL(mkdir(folder, 0700), 0);
+  fit_prior(&study, 0, directory, first);
+  fit_prior(&study, 1, directory, second);
+  CU_ASSERT_STRING_NOT_EQUAL(first, second);
+  TaskPriors kept = {.directory = directory}, fresh = {.directory = directory};
+  const Task tasks[] = {study_task(&study, 1), study_task(&study, 0), study_task(&study, 2)};
+  for (int i = 0; i < 3; i++) CHECK_OK(study_result_create(&study, &tasks[i], &results[i]));
+  CHECK_OK(study_run_task(&study, &tasks[0], &fresh, (Tick){0}, &results[0]));
+  CHECK_OK(study_run_task(&study, &tasks[1], &kept, (Tick){0}, &results[1]));
+  unlink(first);
+  unlink(second);
+  CHECK_OK(study_run_task(&study, &tasks[0], &kept, (Tick){0}, &results[1]));
+  CHECK_OK(study_run_task(&study, &tasks[2], &kept, (Tick){0}, &results[2]));
+  CU_ASSERT_EQUAL(results[1].status, RUN_OK);
+  CU_ASSERT_EQUAL(memcmp(results[0].curves, results[1].curves, results[0].size * sizeof(double)), 0);
+  CU_ASSERT_EQUAL(results[2].status, RUN_FAILED);
+  CU_ASSERT_PTR_NOT_NULL(strstr(results[2].message, second));
+  study_task_priors_free(&kept);
+  study_task_priors_free(&fresh);
+  for (int i = 0; i < 3; i++) study_result_destroy(&results[i]);
+  rmdir(folder);
+  rmdir(directory);
+  study_destroy(&study);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"tasks cover every run once, within replicates", test_tasks_cover_runs},
                          {"tasks are found by their names", test_names},
+                         {"learned priors are kept", test_kept_priors},
                          {"mean, standard error, paired difference, replicates", test_statistics},
                          {"quantiles over runs", test_quantiles},
                          {"more replicates than runs are refused", test_too_many_replicates},

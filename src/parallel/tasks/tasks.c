@@ -130,7 +130,7 @@ static Status isolated_task_fork(TasksRunner *runner, const Task *task, Report *
     close(ends[0]);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(EXIT_FAILURE);
-    report->status = study_run_task(runner->study, task, runner->directory,
+    report->status = study_run_task(runner->study, task, &runner->priors,
                                     (Tick){isolated_task_put_fraction, report}, result);
     snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
     isolated_task_copy_parts(true, report, result);
@@ -227,7 +227,7 @@ static Status tasks_run_one(TasksRunner *runner, int index) {
   TRY(finished_share(runner->finished, &task, &result));
   TRY(runner->options->task_timeout > 0
           ? isolated_task_run(runner, &task, &result)
-          : study_run_task(study, &task, runner->directory, (Tick){tasks_tick, runner}, &result));
+          : study_run_task(study, &task, &runner->priors, (Tick){tasks_tick, runner}, &result));
   return tasks_keep_result(runner, &task, &result, clock_wall() - start);
 }
 
@@ -336,6 +336,7 @@ Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *
   ALLOCATE_ON_RANKS(&scratch, runner, 1);
   *runner = (TasksRunner){.study = finished->study,
                           .directory = finished->directory,
+                          .priors = {.directory = finished->directory},
                           .options = options,
                           .finished = finished,
                           .outcome = outcome};
@@ -343,5 +344,6 @@ Status tasks_run(Finished *finished, const TasksOptions *options, TasksOutcome *
   if (status == STATUS_OK) status = tasks_run_waves(runner, &adaptive);
   queue_destroy(runner->queue);
   journal_close(runner->journal);
+  study_task_priors_free(&runner->priors);
   return status;
 }

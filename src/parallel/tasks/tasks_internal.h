@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
   const Study *study;
   const char *directory;
+  TaskPriors priors; /* in that folder */
   const TasksOptions *options;
   Queue *queue; /* of the wave */
   Journal *journal;
