@@ -37,9 +37,16 @@ int study_rounds_kept_at(const Config *setting, int point) {
   return round;
 }
 
+/* Returns the most rounds of the settings up to the first that has `enough`. */
+static int rounds_most(const StudyFile *file, int64_t enough) {
+  int most = 0;
+  for (int s = 0; s < file->setting_count && most < enough; s++)
+    if (rounds_of(file->settings[s]) > most) most = rounds_of(file->settings[s]);
+  return most;
+}
+
 Status study_rounds_check(const StudyFile *file, const Config *setting) {
   const int64_t *list;
-  int most = 0;
   const int listed = config_ints(setting, "rounds_kept", &list);
   for (int i = 1; i < listed; i++)
     if (list[i] <= list[i - 1])
@@ -48,10 +55,9 @@ Status study_rounds_check(const StudyFile *file, const Config *setting) {
   if (listed > 0 && list[0] > rounds_of(setting))
     return status_set(STATUS_INPUT, "key 'rounds_kept': the first is %lld, but problem.rounds is %d",
                       (long long)list[0], rounds_of(setting));
-  for (int s = 0; s < file->setting_count; s++)
-    if (rounds_of(file->settings[s]) > most) most = rounds_of(file->settings[s]);
-  if (listed > 0 && list[listed - 1] > most)
-    return status_set(STATUS_INPUT, "key 'rounds_kept': round %lld, but problem.rounds is at most %d",
-                      (long long)list[listed - 1], most);
-  return STATUS_OK;
+  if (listed == 0 || list[listed - 1] <= rounds_of(setting)) return STATUS_OK;
+  const int most = rounds_most(file, list[listed - 1]);
+  if (list[listed - 1] <= most) return STATUS_OK;
+  return status_set(STATUS_INPUT, "key 'rounds_kept': round %lld, but problem.rounds is at most %d",
+                    (long long)list[listed - 1], most);
 }
