@@ -2,49 +2,74 @@
 #include "mixture_golden.h"
 
 #include "core/linalg/linalg.h"
-#include "model/mixture/em.h"
+#include "model/mixture/em_samples.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/families.h"
 #include "model/prior/prior.h"
 
-/* Checks the E-step against sums over components one by one; the samples begin in the middle. Products of
- * features are multiplied out, which loses 1e-11. */
+/* Checks the E-step under `mixture` against sums over components one by one; the samples begin in the middle.
+ * Products of features are multiplied out, which loses 1e-11. */
+static void check_expect(Arena *memory, const Mixture *mixture) {
+  enum { N = 700, FIRST = 300 };
+  const int d = mixture->d, C = mixture->components, F = (int)em_features(d);
+  double *z = golden_array((size_t)d * N), *sums = golden_array((size_t)(C * F)),
+         *expected = golden_array((size_t)(C * F)), density[N], reached = 0, sum = 0;
+  RngLanes rng = golden_lanes(N, 20);
+  mixture_sample(mixture, &rng, z);
+  EmSamples em;
+  CHECK_OK(em_samples_create(memory, d, N, z, FIRST, N, C, &em));
+  reached = em.data.expect(&em.data, N, mixture, sums);
+  mixture_log_density(mixture, N, z, density);
+  for (int n = 0; n < N; n++) {
+    sum += density[n];
+    for (int c = 0; c < C; c++) {
+      double l = mixture->log_norm[c], *row = expected + c * F;
+      for (int i = 0; i < d; i++)
+        for (int j = 0; j < d; j++)
+          l -= 0.5 * mixture_precision(mixture, c)[i * d + j] * (z[i * N + n] - mixture->mean[c * d + i]) *
+               (z[j * N + n] - mixture->mean[c * d + j]);
+      const double share = exp(l - density[n]);
+      *row++ += share;
+      for (int i = 0; i < d; i++) *row++ += share * z[i * N + n];
+      for (int i = 0; i < d; i++)
+        for (int j = 0; j <= i; j++) *row++ += share * z[i * N + n] * z[j * N + n];
+    }
+  }
+  CHECK_NEAR(reached, sum, 1e-11 * (N + fabs(sum)));
+  for (int k = 0; k < C * F; k++) CHECK_NEAR(sums[k], expected[k], 1e-11 * (N + fabs(expected[k])));
+  free(z), free(sums), free(expected);
+}
+
 static void test_expect(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 700, FIRST = 300 };
   StoreFile *file = golden_open();
   for (int d = 1; d <= 5; d += d == 1 ? 1 : 3) {
-    Mixture mixture = golden_mixture(&memory, file, d);
-    const int C = mixture.components, F = (int)em_features(d);
-    double *z = golden_array((size_t)d * N), *sums = golden_array((size_t)(C * F)),
-           *expected = golden_array((size_t)(C * F)), density[N], reached = 0, sum = 0;
-    RngLanes rng = golden_lanes(N, 20);
-    mixture_sample(&mixture, &rng, z);
-    EmSamples em;
-    CHECK_OK(em_samples_create(&memory, d, N, z, FIRST, N, C, &em));
-    reached = em.data.expect(&em.data, N, &mixture, sums);
-    mixture_log_density(&mixture, N, z, density);
-    for (int n = 0; n < N; n++) {
-      sum += density[n];
-      for (int c = 0; c < C; c++) {
-        double l = mixture.log_norm[c], *row = expected + c * F;
-        for (int i = 0; i < d; i++)
-          for (int j = 0; j < d; j++)
-            l -= 0.5 * mixture_precision(&mixture, c)[i * d + j] * (z[i * N + n] - mixture.mean[c * d + i]) *
-                 (z[j * N + n] - mixture.mean[c * d + j]);
-        const double share = exp(l - density[n]);
-        *row++ += share;
-        for (int i = 0; i < d; i++) *row++ += share * z[i * N + n];
-        for (int i = 0; i < d; i++)
-          for (int j = 0; j <= i; j++) *row++ += share * z[i * N + n] * z[j * N + n];
-      }
-    }
-    CHECK_NEAR(reached, sum, 1e-11 * (N + fabs(sum)));
-    for (int k = 0; k < C * F; k++) CHECK_NEAR(sums[k], expected[k], 1e-11 * (N + fabs(expected[k])));
-    free(z), free(sums), free(expected);
+    const Mixture mixture = golden_mixture(&memory, file, d);
+    check_expect(&memory, &mixture);
   }
   store_abandon(file);
+}
+
+/* Checks the same in so many dimensions that there are no features, with components that share samples: their
+ * means are two standard deviations apart, along the diagonal. */
+static void test_expect_wide(void) {
+  SCRATCH_ARENA(memory);
+  enum { D = 130, C = 3 };
+  Mixture mixture;
+  CHECK_OK(mixture_create(&memory, D, C, &mixture));
+  for (int c = 0; c < C; c++) {
+    RngLanes rng = golden_lanes(D, (uint32_t)(30 + c));
+    double *root = golden_array((size_t)D * D), *own = mixture.covariance + c * D * D;
+    rng_lanes_normal(&rng, D, root);
+    linalg_product(D, false, root, true, root, own);
+    for (int i = 0; i < D * D; i++) own[i] = own[i] / (4 * D) + (i % (D + 1) == 0);
+    for (int i = 0; i < D; i++) mixture.mean[c * D + i] = 2 * c / sqrt(D);
+    mixture.weight[c] = (c + 1) / 6.0;
+    free(root);
+  }
+  CHECK_OK(mixture_prepare(&mixture));
+  check_expect(&memory, &mixture);
 }
 
 /* Computes expected[n], the log density of x[n] under mean and covariance of the other samples, plus one
@@ -307,6 +332,7 @@ static void test_awkward(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"expected features", test_expect},
+                         {"expected features in many dimensions", test_expect_wide},
                          {"held-out likelihood of one Gaussian", test_held_out},
                          {"shrinkage of covariances", test_shrinkage},
                          {"more than the largest candidate", test_growth},

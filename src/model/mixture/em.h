@@ -2,7 +2,7 @@
  *
  * The data are items, each of which tells something about its z in R^d; a sample tells everything. Only the
  * E-step knows what an item is: it gives the expected moments of z under each component, so that the same EM
- * serves samples (below), tasks of logs (em_logs.h) and anything else that has such moments. z should
+ * serves samples (em_samples.h), tasks of logs (em_logs.h) and anything else that has such moments. z should
  * be in coordinates of unit variance, for which the floor of the covariances is made. */
 #pragma once
 
@@ -67,25 +67,3 @@ Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, M
 Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
 /* Returns whether EM has converged: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);
-
-/* ---- samples of z as the items of EM, started by k-means++ seeding (Arthur and Vassilvitskii 2007).
- *
- * The log density of every component is linear in the features 1, z_i, z_i z_j of z, and the M-step needs the
- * sums of the same features: with features[F, n] an iteration is two matrix products with the exponential
- * function between them. Multiplying out the quadratic form loses less than 1e-16 z^2 divided by the floor of
- * the variances: 1e-6 for ten thousand samples of unit variance (|z|^2 <= n d). */
-
-typedef struct {
-  EmData data;
-  int chunk, padded; /* samples in a pass, at most CHUNK_SAMPLES; items, padded to whole chunks */
-  double *z; /* [d, padded]; zero in the padding */
-  double *features, *coefficient, *share; /* [F, chunk], [C, F], [C, chunk] */
-  double *distance; /* [padded], to the nearest centre */
-  int *nearest; /* [padded] */
-  double *centre; /* [d] */
-} EmSamples;
-
-/* Copies `items` of the samples z[d, n], from `first` on and wrapping around after the last one. A fit to
- * them can have at most `components` components. */
-Status em_samples_create(Arena *memory, int d, int n, const double *z, int first, int items, int components,
-                         EmSamples *out);

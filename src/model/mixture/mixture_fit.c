@@ -3,7 +3,7 @@
 #include "model/mixture/mixture_fit.h"
 
 #include "core/linalg/linalg.h"
-#include "model/mixture/em.h"
+#include "model/mixture/em_samples.h"
 #include "model/mixture/mixture_density.h"
 #include "model/mixture/mixture_frame.h"
 

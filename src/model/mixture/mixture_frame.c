@@ -159,18 +159,20 @@ static void mixture_frame_fill_plain(MixtureFrame *frame, const double *theta, c
   }
 }
 
-/* Solves theta = shift + map z for the coordinates that vary, from the first to the last. */
+/* Solves theta = shift + map z for the coordinates that vary, from the first to the last. Most of them belong
+ * to one z alone, so zeros are skipped. */
 static void mixture_frame_fill(MixtureFrame *frame, const double *theta, const int *order) {
   const size_t n = (size_t)frame->n, d = (size_t)frame->d;
   for (size_t j = 0; j < (size_t)frame->k; j++) {
     const size_t i = (size_t)frame->varying[j];
     const double *row = theta + i * n, *map = frame->map + i * d;
     double *z = frame->z + j * n;
-    for (size_t s = 0; s < n; s++) {
-      double rest = row[order ? (size_t)order[s] : s] - frame->shift[i];
-      for (size_t l = 0; l < j; l++) rest -= map[l] * frame->z[l * n + s];
-      z[s] = rest / map[j];
+    for (size_t s = 0; s < n; s++) z[s] = row[order ? (size_t)order[s] : s] - frame->shift[i];
+    for (size_t l = 0; l < j; l++) {
+      if (map[l] == 0) continue;
+      for (size_t s = 0; s < n; s++) z[s] -= map[l] * frame->z[l * n + s];
     }
+    for (size_t s = 0; s < n; s++) z[s] /= map[j];
   }
 }
 
@@ -227,6 +229,17 @@ double mixture_frame_log_factor(const MixtureFrame *frame) {
   return sum;
 }
 
+/* Returns row S other', for two rows of the map and S[k, k], of which zeros are skipped. */
+static double mixture_frame_product(size_t k, const double *row, const double *s, const double *other) {
+  double sum = 0;
+  for (size_t l = 0; l < k; l++) {
+    if (row[l] == 0) continue;
+    for (size_t r = 0; r < k; r++)
+      if (other[r] != 0) sum += row[l] * s[l * k + r] * other[r];
+  }
+  return sum;
+}
+
 /* Computes shift + map m and map S map' plus the squared widths. */
 static void mixture_frame_expand(const MixtureFrame *frame, const double *m, const double *s, double *mean,
                                  double *covariance) {
@@ -236,12 +249,10 @@ static void mixture_frame_expand(const MixtureFrame *frame, const double *m, con
     mean[i] = frame->shift[i];
     for (size_t l = 0; l < k; l++) mean[i] += row[l] * m[l];
     for (size_t j = 0; j <= i; j++) {
-      const double *other = frame->map + j * d;
-      double sum = i == j ? frame->width[i] * frame->width[i] : 0;
-      for (size_t l = 0; l < k; l++)
-        for (size_t r = 0; r < k; r++) sum += row[l] * s[l * k + r] * other[r];
-      covariance[i * d + j] = covariance[j * d + i] = sum;
+      const double own = mixture_frame_product(k, row, s, frame->map + j * d);
+      covariance[i * d + j] = covariance[j * d + i] = own;
     }
+    covariance[i * (d + 1)] += frame->width[i] * frame->width[i];
   }
 }
 
