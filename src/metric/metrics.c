@@ -65,8 +65,9 @@ static Status metric_isotropic_fractions(const Isotropic *modes, int n, const do
     const int count = n - first < CHUNK_LANES ? n - first : CHUNK_LANES;
     lanes_copy(d, count, x + first, n, some, count);
     denoiser_isotropic_nearest(modes, count, some, component);
-    for (int k = 0; k < count; k++) fraction[component[k]] += 1.0 / n;
+    for (int k = 0; k < count; k++) fraction[component[k]]++;
   }
+  for (int c = 0; c < modes->components; c++) fraction[c] /= n;
   return STATUS_OK;
 }
 

@@ -51,7 +51,8 @@ typedef struct {
   const History *history; /* the history of the draws, that of run `run` */
   int run;
   HistoryDensity *density; /* scratch */
-  /* The mixture that theta* is from, with matrices or without; both NULL: it is not from one of Gaussians. */
+  /* The mixture that theta* is from, with matrices or, if it is isotropic, without; both NULL: it is not from
+   * one of Gaussians. */
   const Mixture *modes;
   const Isotropic *isotropic;
   int projections; /* directions of the sliced distances */

@@ -100,6 +100,20 @@ static Status study_create_policy_sampler(Arena *memory, Block *block) {
   return policy_create(memory, method, &setup, &block->policy);
 }
 
+/* Finds the mixture of theta* without matrices, for the weights of its modes; NULL: it is not isotropic. */
+static Status study_posterior_find_isotropic(Arena *memory, const Block *block, const Isotropic **out) {
+  const Isotropic *own = &block->run->problem->theta.isotropic;
+  const Prior *truth = &block->truth;
+  Isotropic *modes;
+  *out = own->d > 0 ? own : NULL;
+  if (*out || !truth->isotropic) return STATUS_OK;
+  ALLOCATE(memory, modes, 1);
+  TRY(denoiser_isotropic_copy(memory, truth->isotropic, modes));
+  denoiser_isotropic_transform(truth->chain->shift, truth->chain->scale[0], modes);
+  *out = modes;
+  return STATUS_OK;
+}
+
 static Status study_posterior_block_create(Arena *memory, Block *block) {
   const TaskRun *run = block->run;
   const Study *study = run->study;
@@ -128,10 +142,11 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
     if (block->references == 0) TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
   }
   const size_t d = (size_t)problem->d, runs = (size_t)block->runs;
-  const Isotropic *isotropic = problem->theta.isotropic.d > 0 ? &problem->theta.isotropic : NULL;
-  const int modes = block->truth.mixture ? block->truth.mixture->components
-                    : isotropic          ? isotropic->components
-                                         : 0;
+  const Isotropic *isotropic;
+  TRY(study_posterior_find_isotropic(memory, block, &isotropic));
+  const int modes = isotropic              ? isotropic->components
+                    : block->truth.mixture ? block->truth.mixture->components
+                                           : 0;
   ALLOCATE(memory, block->arm, runs);
   ALLOCATE_ARRAYS(memory, runs, &block->reward, &block->regret);
   ALLOCATE(memory, block->ignored, runs);
@@ -154,7 +169,7 @@ static Status study_posterior_block_create(Arena *memory, Block *block) {
                                    .truth = block->star,
                                    .history = &block->history,
                                    .density = &block->density,
-                                   .modes = block->truth.mixture,
+                                   .modes = isotropic ? NULL : block->truth.mixture,
                                    .isotropic = isotropic,
                                    .projections = (int)config_int(run->setting, "projections")};
   ALLOCATE(memory, block->comparison.work, metric_work(problem->d, most, modes));
