@@ -5,6 +5,9 @@
  * steps of random-walk Metropolis with the covariance of the cloud times 2.38^2 / d (Roberts, Gelman and
  * Gilks 1997). A draw is one of the particles of the last cloud.
  *
+ * Many draws of one history under a mixture are made in the directions that are observed (observed.h): in
+ * fewer dimensions fewer particles are as good, and moves go further.
+ *
  * Every call starts from the prior again, so nothing is carried from round to round, and the error does not
  * grow with the number of rounds. Each run has its own cloud. The reported effective sample size is that of
  * the last weighting. A path of more than EXPONENTS exponents is cut short, and if no particle has a positive
@@ -175,8 +178,11 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
 
 static const ConfigKey KEYS[] = {
     {INT("particles", 2, 10000000, "auto",
-         "particles in the cloud of a run; auto: 20 d^2, at least 1000 and at most 100000. Draws are picked "
-         "from the particles; further draws are copies"),
+         "particles in the cloud of a run; auto: 20 d^2, at least 1000 and at most 100000, where d counts "
+         "the "
+         "observed directions if only these are drawn. Draws are picked from the particles; further draws "
+         "are "
+         "copies"),
      .words = "auto"},
     {INT("steps", 1, 100000, "5", "Metropolis steps of every particle at each exponent")},
     {.name = NULL}};
@@ -191,6 +197,7 @@ const SamplerOps sampler_smc_tempered = {
     .functions = FUNCTIONS_VALUES,
     .keys = KEYS,
     .vectors = sampler_always_vectors,
+    .projects = true,
     .create = tempered_create,
     .sample = tempered_sample,
 };
