@@ -179,10 +179,8 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
 static const ConfigKey KEYS[] = {
     {INT("particles", 2, 10000000, "auto",
          "particles in the cloud of a run; auto: 20 d^2, at least 1000 and at most 100000, where d counts "
-         "the "
-         "observed directions if only these are drawn. Draws are picked from the particles; further draws "
-         "are "
-         "copies"),
+         "the observed directions if only these are drawn. Draws are picked from the particles; further "
+         "draws are copies"),
      .words = "auto"},
     {INT("steps", 1, 100000, "5", "Metropolis steps of every particle at each exponent")},
     {.name = NULL}};
