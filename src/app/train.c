@@ -250,6 +250,11 @@ static Status train_warn_of_logs(const Logs *logs, const Prior *prior) {
                 "learned from the logs, and the number in the prior means nothing\n",
                 i + 1);
   }
+  if (!arguments.likelihood && arguments.sigma == 0 && logs->clicks == logs->observations)
+    fprintf(
+        stderr,
+        "note: all rewards in the logs are 0 or 1, and the prior is learned as if they were Gaussian; for "
+        "clicks give --likelihood logistic\n");
   if (arguments.sigma == 0 && !logs_has_rows(logs)) TRY(logs_noise_freedom(logs, ENOUGH, &freedom));
   if (freedom < ENOUGH)
     fprintf(

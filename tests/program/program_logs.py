@@ -296,6 +296,22 @@ class Logs(ProgramTest):
         self.write("logs.csv", table(tasks // 2, rng.normal(size=(200, 1)), y))  # two per task: identified
         self.assertNotIn("degrees of freedom", self.train(family="gaussian").stderr)
 
+    def test_clicks_as_if_gaussian(self):
+        """Clicks that are fitted as if they were Gaussian rewards, and such a prior under clicks, are not used in silence."""
+        task, x, y = simulate(100, 8, 1)
+        self.write("logs.csv", table(task, x, (y > 0) * 1.0))
+        self.write("history.csv", "x1,x2,y\n1,0.5,1\n0.2,-1,0\n")
+        self.write("study.yaml", f"name: s\nstudy: bandit\nruns: 2\nlikelihood: logistic\nproblem: {{theta: gaussian, rounds: 3, arms: 3}}\n"
+                                 f"policies: [{{name: mixts, prior: {self.path('prior.nc')}}}]\n")
+        for given, expected in ((), True), (("--likelihood", "gaussian"), False), (("--noise", "0.4"), False), (("--likelihood", "logistic"), False):
+            self.assertEqual("all rewards in the logs are 0 or 1" in self.train(*given, family="gaussian").stderr, expected, given)
+            for command in (("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--likelihood", "logistic", "--sampler", "ts", "-o", self.path("d.nc")),
+                            ("run", self.path("study.yaml"), "-o", self.path("out"), "--overwrite")):
+                said = self.succeed(*command).stderr
+                self.assertEqual("prior.nc: it was learned as if rewards were Gaussian, and here they are not" in said, "logistic" not in given, said)
+        self.write("logs.csv", table(task, x, y))
+        self.assertNotIn("all rewards in the logs", self.train(family="gaussian").stderr)
+
     def test_clicks_far_from_the_centre(self):
         """The prior of rare clicks, and of ones that are all 0 or 1, is the maximum of the likelihood, which a grid gives to many digits: its log
         likelihood lies less than 0.1 below (expectation propagation alone: 3 to 5 below)."""

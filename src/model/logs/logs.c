@@ -59,6 +59,7 @@ Status logs_add(Logs *logs, int task, const double *x, double y) {
   if (task == logs->tasks) TRY(logs_begin_task(logs));
   if (logs_has_rows(logs)) TRY(logs_add_row(logs, task, x, y));
   logs->observations++;
+  logs->clicks += y == 0 || y == 1;
   double *entry = logs_task(logs, task);
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) *entry++ += x[i] * x[j];

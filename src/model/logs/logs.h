@@ -20,7 +20,7 @@ typedef struct {
   const Likelihood *likelihood; /* not owned */
   bool estimate_noise; /* the likelihood's noise is unknown and learned with the prior; false at first */
   int tasks;
-  int64_t observations;
+  int64_t observations, clicks; /* all, and those whose reward is 0 or 1 */
   double **block; /* [LOGS_BLOCK, logs_width]; NULL if another rank has it */
   double **row_block; /* [LOGS_ROWS, d + 2]: x, y, task */
 } Logs;

@@ -41,6 +41,13 @@ const char *prior_doubt(const Prior *prior) {
   return doubt ? doubt : prior->note;
 }
 
+const char *prior_doubt_under(const Prior *prior, const Likelihood *likelihood) {
+  if (prior_doubt(prior)) return prior_doubt(prior);
+  return prior->noise > 0 && !likelihood->ops->noisy
+             ? "it was learned as if rewards were Gaussian, and here they are not"
+             : NULL;
+}
+
 Status prior_find_fixed(Prior *prior) {
   const Mixture *mixture = prior_stand_in(prior);
   const char *names;

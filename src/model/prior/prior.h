@@ -172,6 +172,8 @@ static inline double prior_seconds_elsewhere(const Prior *prior) {
 /* Returns what a user should know before using the prior: the result of prior->ops->doubt, else prior->note;
  * NULL if there is nothing. */
 const char *prior_doubt(const Prior *prior);
+/* Returns prior_doubt, or that the prior was learned from Gaussian rewards, if this likelihood has others. */
+const char *prior_doubt_under(const Prior *prior, const Likelihood *likelihood);
 
 /* Limits of prior->companion of a prior that does not correct a mixture: it has one component for every 20
  * samples, at most COMPANION_COMPONENTS, and in more than COMPANION_MOST dimensions there is none. */

@@ -79,8 +79,9 @@ static void study_priors_note_doubts(int count, const Need *needs, const char *d
       continue;
     if (belief->kind == BELIEF_FITTED) study_belief_path(belief, directory, sizeof path, path);
     const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
-    if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK || !prior_doubt(&prior)) continue;
-    if (doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, prior_doubt(&prior));
+    if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK) continue;
+    const char *doubt = prior_doubt_under(&prior, &belief->likelihood);
+    if (doubt && doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, doubt);
   }
   if (doubted > 0) fprintf(stderr, "note: %s", first);
   if (doubted > 1) fprintf(stderr, " (%d more like it in this study)", doubted - 1);
