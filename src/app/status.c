@@ -45,6 +45,7 @@ typedef struct {
   char job[512]; /* that writes to the folder; empty: none */
   bool job_runs; /* it certainly does */
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; NaN when unknown */
+  const char *untimed; /* a policy of which tasks are left and none is done: its speed is unknown; or NULL */
   char target[128]; /* what `moments` are of, in words */
   Adaptive adaptive;
   bool too_many; /* finished tasks to be read */
@@ -58,6 +59,23 @@ static int app_status_tasks_left(const Count *count) { return count->tasks - cou
 static bool app_status_has_ended(const Overview *overview, int setting) {
   return overview->adaptive.settings[setting].ended &&
          app_status_tasks_left(&overview->setting[setting]) == 0;
+}
+
+/* Finds a policy that has tasks left and none done. Tasks of policies may differ by any factor in their time.
+ */
+static void app_status_find_untimed(Overview *overview) {
+  const Study *study = &overview->study;
+  const signed char *state = overview->finished.state;
+  for (int p = 0; p < study->file->policy_count && !overview->untimed; p++) {
+    bool done = false, left = false;
+    for (int s = 0; s < study->file->setting_count; s++)
+      for (int k = 0; k < overview->adaptive.settings[s].wanted; k++) {
+        const int task = study_task_index(study, s, p, k);
+        done = done || state[task] == RUN_OK;
+        left = left || state[task] == RUN_NOT_RUN;
+      }
+    if (left && !done) overview->untimed = study->file->policies[p].label;
+  }
 }
 
 static Status look_over(const char *directory, Overview *overview) {
@@ -90,10 +108,9 @@ static Status look_over(const char *directory, Overview *overview) {
   }
   int done = 0; /* including tasks that nobody requested */
   for (int i = 0; i < study->task_count; i++) done += finished->state[i] == RUN_OK;
-  if (done > 1) {
-    overview->seconds_per_task = (finished->last - finished->first) / (done - 1);
-    overview->seconds_left = overview->seconds_per_task * app_status_tasks_left(all);
-  }
+  app_status_find_untimed(overview);
+  if (done > 1) overview->seconds_per_task = (finished->last - finished->first) / (done - 1);
+  if (!overview->untimed) overview->seconds_left = overview->seconds_per_task * app_status_tasks_left(all);
   if (arguments.table) return leaderboard_read(finished, &overview->board);
   overview->too_many = all->done > MOST_READ;
   for (int s = 0; s < settings && !overview->too_many; s++)
@@ -202,9 +219,11 @@ static void status_print(const Overview *overview) {
   if (overview->learned < overview->priors)
     printf("%d priors: %d learned, %d left\n", overview->priors, overview->learned,
            overview->priors - overview->learned);
-  if (!isnan(overview->seconds_per_task))
+  if (!isnan(overview->seconds_left))
     printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
            overview->seconds_left);
+  else if (overview->untimed && all->done > 0)
+    printf("time left unknown: no task of '%s' is done\n", overview->untimed);
   print_groups(overview);
   if (arguments.table)
     app_print_table(&overview->study, &overview->board);

@@ -96,6 +96,10 @@ class Leaderboard(program.ProgramTest):
         for task in journals.done(self.out):
             setting, policy, block = np.unravel_index(task, (2, 3, 3))
             runs[setting if policy == 1 else slice(None), policy, 4 * block : 4 * block + 4] = True
+        # The tasks of one policy say nothing about the time of another's.
+        silent = [name for p, name in enumerate(["ts", "mixts", "index"]) if not runs[:, p].any()]
+        self.assertEqual("left at that speed" in shown, not silent, shown)
+        self.assertEqual([name for name in silent[:1] if f"time left unknown: no task of '{name}' is done" in shown], silent[:1], shown)
         board, expected = rows(shown), self.expected(runs)
         self.assertEqual(list(board), list(expected))
         for cell, numbers in board.items():
