@@ -74,10 +74,12 @@ def together(datasets):
     differ; the policies of all. Paired differences stay those to the first policy, which must be the same in all."""
     import xarray as xr
     all_of = list(datasets.values())
-    first = labels(all_of[0])[0]
+    first, before = labels(all_of[0])[0], next(iter(datasets))
     for label, dataset in datasets.items():
-        if labels(dataset)[0] != first or set(dataset.dims) != set(all_of[0].dims):
-            raise Error(f"{label} and {next(iter(datasets))} cannot be shown together: they are of different kinds of studies, or differ in their first policy")
+        if set(dataset.dims) != set(all_of[0].dims):
+            raise Error(f"{label} and {before} cannot be shown together: they are of different kinds of studies")
+        if labels(dataset)[0] != first:
+            raise Error(f"{label} and {before} cannot be shown together: differences are to the first policy, which is {labels(dataset)[0]} in one and {first} in the other")
     order = list(dict.fromkeys(label for dataset in all_of for label in labels(dataset)))
     found = [{**{key: np.full(dataset.sizes["setting"], number(value)) for key, value in keys(dataset).items()}, **swept(dataset)} for dataset in all_of]
     differ = [key for key in dict.fromkeys(key for values in found for key in values) if key.partition(".")[0] not in ("sweep", "name", "title", "figure")

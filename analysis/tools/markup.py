@@ -36,6 +36,6 @@ def latex(heading, rows, caption, words=2, rules=()):
     def line(row):
         return " & ".join(row) + " \\\\\n"
 
-    text = "\\begin{table}\n\\centering\n\\begin{tabular}{" + "l" * words + "r" * (len(heading) - words) + "}\n\\toprule\n" + line(heading)
+    text = "% needs \\usepackage{booktabs}\n\\begin{table}\n\\centering\n\\begin{tabular}{" + "l" * words + "r" * (len(heading) - words) + "}\n\\toprule\n" + line(heading)
     text += "".join(("\\midrule\n" if index in rules else "") + line(row) for index, row in enumerate(rows))
     return text + f"\\bottomrule\n\\end{{tabular}}\n\\caption{{{escaped(caption)}}}\n\\end{{table}}\n"

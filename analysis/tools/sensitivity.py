@@ -193,6 +193,9 @@ def analyse(dataset, values):
         else:
             indices = additive(own, [key[kept] for key in keys.values()])
         found[label] = bootstrapped(indices, (~without).sum())
+    unknown = [label for label, one in found.items() if (one.half > 0.5).any()]
+    if unknown:
+        script.warnings.warn(f"too few points: intervals of {', '.join(unknown)} are wider than 1, and an index lies between 0 and 1")
     return found
 
 

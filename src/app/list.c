@@ -340,6 +340,15 @@ static const char *list_any_name(int index) {
   return NULL;
 }
 
+/* Returns the first key of a study whose last word is `word`; NULL: none is. */
+static const char *list_key_ending(const char *word) {
+  for (const ConfigKey *key = study_keys; key->name; key++) {
+    const char *dot = strrchr(key->name, '.');
+    if (dot && strcmp(dot + 1, word) == 0) return key->name;
+  }
+  return NULL;
+}
+
 /* ---- the verb */
 
 static struct {
@@ -363,7 +372,7 @@ static void list_take(struct argp_state *state, const char *text) {
   arguments.name = text;
   json_auto_t *found = json_of_name(text);
   if (json_array_size(found) > 0) return;
-  const char *near = config_nearest(text, list_any_name);
+  const char *ending = list_key_ending(text), *near = ending ? ending : config_nearest(text, list_any_name);
   argp_error(state,
              "unknown name '%s'; allowed: policies, samplers, rules, priors, likelihoods, problems, "
              "studies, keys, or the name of a member or a key%s%s%s",

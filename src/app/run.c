@@ -87,7 +87,7 @@ static Status app_run_announce(Finished *finished, FILE *out) {
   SCRATCH_ARENA(scratch);
   const Study *study = finished->study;
   Adaptive adaptive;
-  int tasks = 0, done = 0, left = 0;
+  int tasks = 0, done = 0, left = 0, same = 0;
   TRY(adaptive_create(&scratch, finished, &adaptive));
   TRY(adaptive_replay(finished->state, &adaptive));
   for (int i = 0; i < study->task_count; i++) {
@@ -96,10 +96,14 @@ static Status app_run_announce(Finished *finished, FILE *out) {
     if (i % study->runs.blocks >= adaptive.settings[task.setting].wanted) continue;
     tasks++;
     done += finished->state[i] == RUN_OK;
-    left += finished->state[i] != RUN_OK && !study_repeats_task(study, i, app_job.shard, app_job.shards);
+    if (finished->state[i] == RUN_OK) continue;
+    const bool repeats = study_repeats_task(study, i, app_job.shard, app_job.shards);
+    same += repeats;
+    left += !repeats;
   }
   fprintf(out, "%d of %d tasks are finished, %d%s to run", done, tasks, left,
           study->runs.adaptive ? " or more" : "");
+  if (same > 0) fprintf(out, ", %d the same as those", same);
   if (finished->unused > 0)
     fprintf(out, "; %lld finished tasks are not of this study (thompson prune %s)",
             (long long)finished->unused, arguments.directory);
@@ -117,8 +121,10 @@ static Status app_run_dry(const Study *study) {
   if (access(path, F_OK) != 0 || arguments.overwrite) {
     int left = 0;
     for (int i = 0; i < study->task_count; i++) left += !study_repeats_task(study, i, 0, 1);
-    printf("0 of %d tasks are finished, %d%s to run\n", study->task_count, left,
+    printf("0 of %d tasks are finished, %d%s to run", study->task_count, left,
            study->runs.adaptive ? " at most" : "");
+    if (left < study->task_count) printf(", %d the same as those", study->task_count - left);
+    putchar('\n');
     return STATUS_OK;
   }
   TRY(folder_read_study(arguments.directory, &text));

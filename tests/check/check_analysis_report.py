@@ -100,7 +100,7 @@ class Report(StudyTest):
         for part in ("folder = two", "noise = 2", "3 settings"):
             self.assertIn(part, page)
         write_results(folders[1], ["cross"], {"linucb": POLICIES["linucb"]})
-        self.assertIn("differ in their first policy", call(report, *folders)[2])
+        self.assertIn("differences are to the first policy, which is linucb in one and ", call(report, *folders)[2])
 
     def test_paired_t_test(self):
         rng = np.random.default_rng(2)

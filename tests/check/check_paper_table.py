@@ -21,7 +21,8 @@ MARKDOWN = """\
 | c      |   **2.70 ± 0.91** |      1.01 ± 0.00 |
 | oracle |       0.00 ± 0.00 |      0.00 ± 0.00 |
 """
-LATEX = r"""\begin{table}
+LATEX = r"""% needs \usepackage{booktabs}
+\begin{table}
 \centering
 \begin{tabular}{lrr}
 \toprule

@@ -43,6 +43,7 @@ class Listing(unittest.TestCase):
         typo = program.thompson("list", "difts")
         self.assertEqual(typo.returncode, 2)
         self.assertIn("did you mean 'diffts'?", typo.stderr)
+        self.assertIn("did you mean 'problem.noise'?", program.thompson("list", "noise").stderr)
 
     def test_shared_options_are_said_once(self):
         self.assertEqual(program.thompson("list").stdout.count("multiplies the log likelihood"), 1)
