@@ -59,6 +59,11 @@ POLICIES = {
     "glm_ucb": ("#555555", "<"),
     "random": ("#BBBBBB", "d"),
     "oracle": ("#000000", "p"),
+    # Where a prior is learned from (figure_logs.py).
+    "theta": ("#000000", "^"),
+    "logs": ("#AA4499", "D"),
+    "estimates": ("#888888", "h"),
+    "posterior_means": ("#BBBBBB", "s"),
 }
 
 # The policy under its own name, then variants of it under other labels, which keep its hue: share of black, dashes, and how the marker
