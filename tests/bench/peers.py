@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Our speed compared with that of Python programs that do the same, in one run on one core each; checks that both draw from the same posterior.
 
-Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,floors,factors,emd,scale,exponents,bench]
-       performance_page.py peers.json > docs/internals/performance.md
+Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,share,floors,factors,emd,scale,exponents,bench]
+       performance_page.py peers.json
 
 DiffTS paper, Section 6.2: d = 2, 100 arms in the unit disc, 200 rounds, noise 1, prior of the cross, T = 100 stages, two hidden layers of 100 (published) or
 of 20 (our default in the plane). Peers (peer_bandit.py) and we use the same networks; CPU seconds are those of whole simulations, ours in blocks of 64 runs.
@@ -301,6 +301,12 @@ def gradient(ours):
              "of_peak": row["draw_fraction_of_peak"]} for row in found["rows"]]
 
 
+def share(ours):
+    """Operations per draw over its time, next to the peaks in the same run, of every sampler whose operations are known."""
+    found = json.loads(ours.call("bench", "--share", "--json", "--samplers", "diffts,dps,joint,twisted,tilted,lints,vits1,vits2,vits2_hf,lmc,fgts", "--seconds", "0.3"))
+    return found["rows"]
+
+
 def own(ours, name):
     """The output of a benchmark in C."""
     binary = ours.program.parent / "tests" / name
@@ -311,7 +317,8 @@ def own(ours, name):
 
 PARTS = {"loops": loops, "batches": batches, "torch": torch_batches, "twisted": twisted, "posterior": posterior,
          "training": lambda ours: script(ours, "training_vs_sklearn.py", "training_stages"), "denoiser": lambda ours: own(ours, "bench_denoiser"),
-         "vits": lambda ours: script(ours, "peers_vits.py", "thompson"), "gradient": gradient, "floors": lambda ours: own(ours, "bench_floors"), "factors": lambda ours: own(ours, "bench_factors"),
+         "vits": lambda ours: script(ours, "peers_vits.py", "thompson"), "gradient": gradient, "share": share,
+         "floors": lambda ours: own(ours, "bench_floors"), "factors": lambda ours: own(ours, "bench_factors"),
          "emd": lambda ours: script(ours, "emd_vs_pot.py", "bench_emd"), "scale": lambda ours: script(ours, "scaling_law.py", "thompson"), "exponents": lambda ours: script(ours, "cost_exponents.py", "thompson"),
          "bench": bench}
 

@@ -1,11 +1,16 @@
 #!/usr/bin/python3
-"""The page docs/internals/performance.md, from what peers.py measured: performance_page.py peers.json > docs/internals/performance.md"""
+"""Writes docs/internals/performance.md and the tables of docs/performance.md from what peers.py measured: performance_page.py peers.json"""
 
 import json
 import pathlib
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+import pages  # noqa: E402
+
 PUBLISHED, SMALL = [100, 100], [20, 20]
+COSTS = ("ts", "lints", "mixts", "lmc", "vits1", "vits2", "diffts", "localised", "mala", "smc", "twisted")    # of docs/performance.md
 LITTLE = 3      # a gain below this is listed as small
 
 
@@ -67,7 +72,7 @@ def floor(rows):
         operations, traffic = row["round_fraction_of_peak"] * measured, row["round_fraction_of_bandwidth"] * measured
         lines.append([row["label"] + hidden(row), row["dimension"], figure(row["flops_per_round"] / 1e3), figure(row["bytes_per_round"] / 1e3), figure(1e6 * operations),
                       figure(1e6 * traffic), figure(1e6 * measured), figure(measured / max(operations, traffic))])
-    return table(["sampler", "d", "kflop a round", "kB a round", "operations over peak, us", "bytes over bandwidth, us", "measured, us", "times the larger"], lines)
+    return table(["sampler", "d", "kflop per round", "kB per round", "operations over peak, us", "bytes over bandwidth, us", "measured, us", "times the larger"], lines)
 
 
 def every_sampler(rows):
@@ -78,7 +83,7 @@ def every_sampler(rows):
 
 
 def peers(rows):
-    return table(["peer", "method", "CPU ms a run", "ours", "CPU ms a run", "times faster (lowest and highest turn)"],
+    return table(["peer", "method", "CPU ms per run", "ours", "CPU ms per run", "times faster (lowest and highest turn)"],
                  [[row["peer"], row["peer_method"] + (hidden(row) if row["peer_method"] == row["ours"] else ""), figure(1e3 * row["peer_seconds"]["median"]),
                    row["ours"] + hidden(row), figure(1e3 * row["our_seconds"]["median"]), within(row["ratio"])] for row in rows])
 
@@ -142,7 +147,7 @@ def small_gains(results):
 
 
 def twisted(rows):
-    return table(["hidden", "diffts, CPU ms a run", f"twisted, {rows[0]['particles']} particles", "times"],
+    return table(["hidden", "diffts, CPU ms per run", f"twisted, {rows[0]['particles']} particles", "times"],
                  [[tuple(row["hidden"]), figure(1e3 * row["diffts_seconds"]["median"]), figure(1e3 * row["twisted_seconds"]["median"]), within(row["ratio"])]
                   for row in rows])
 
@@ -174,7 +179,7 @@ def training(found):
 
 
 def denoiser(rows):
-    return table(["d", "hidden", "batch", "Mflop a step", "us a step", "gradient alone, of peak", "whole step, of peak"],
+    return table(["d", "hidden", "batch", "Mflop per step", "us per step", "gradient alone, of peak", "whole step, of peak"],
                  [[row["d"], tuple(row["hidden"]), row["batch"], figure(row["operations"] / 1e6), figure(1e6 * row["seconds_a_step"]), percent(row["gradient_of_peak"]),
                    percent(row["step_of_peak"])] for row in rows])
 
@@ -194,7 +199,7 @@ def factors(rows):
 
 
 def vits(rows):
-    return table(["policy", "d", "arms", "batched NumPy, CPU ms a run", "ours", "times faster", "than NumPy run by run", "rounds/s", "regret: NumPy", "ours"],
+    return table(["policy", "d", "arms", "batched NumPy, CPU ms per run", "ours", "times faster", "than NumPy run by run", "rounds/s", "regret: NumPy", "ours"],
                  [[row["policy"], row["d"], row["arms"], figure(1e3 * row["numpy_seconds_a_run"]), figure(1e3 * row["seconds_a_run"]), figure(row["speed"]),
                    figure(row["speed_over_single_runs"]), figure(row["rounds_per_second"]), f"{row['numpy_regret']:.2f} ± {row['numpy_regret_se']:.2f}",
                    f"{row['regret']:.2f} ± {row['regret_se']:.2f}"] for row in rows])
@@ -232,7 +237,7 @@ def emd(rows):
 
 
 def instructions():
-    recorded = json.loads((pathlib.Path(__file__).parents[1] / "program/instructions.json").read_text(encoding="utf-8"))
+    recorded = json.loads((ROOT / "tests/program/instructions.json").read_text(encoding="utf-8"))
     return table(["block", "million instructions"], [[name, figure(count / 1e6)] for name, count in recorded["counts"].items()])
 
 
@@ -261,6 +266,68 @@ def exponents(rows):
                                                                        for sampler in dict.fromkeys(row["sampler"] for row in rows)]))
 
 
+def core(results):
+    """The machine in one sentence, for readers who look for nothing but speeds."""
+    found = results["machine"]
+    return (f"*One core of an {found['processor']} (x86-64-v{found['instruction_level']}, peaks of {found['peak_float_flops'] / 1e9:.0f} Gflop/s in single and "
+            f"{found['peak_double_flops'] / 1e9:.0f} in double precision), measured on {found['date']}: {programs(results)}.*")
+
+
+def shares(results):
+    """Share of the peak of a draw: a line for each sampler and its networks, a column for each dimension."""
+    rows = [row for row in results["share"]["rows"] if row["draw_fraction_of_peak"] is not None]
+    dimensions = list(dict.fromkeys(row["dimension"] for row in rows))
+    lines = []
+    for sampler in dict.fromkeys(row["sampler"] for row in rows):
+        own = {row["dimension"]: row for row in rows if row["sampler"] == sampler}
+        networks = ", ".join(str(tuple(row["hidden"])) for row in own.values() if row["hidden"])
+        lines.append([f"`{sampler}` {networks}".strip(), *(percent(own[d]["draw_fraction_of_peak"]) for d in dimensions)])
+    return table(["of the peak", *(f"d = {d}" for d in dimensions)], lines)
+
+
+def costs(results):
+    """What a draw costs in two and ten dimensions, and a whole round in the plane."""
+    of = {}
+    for row in results["bench"]["rows"]:
+        of.setdefault((row["sampler"], row["dimension"]), row)      # the first has networks of the default size
+    lines = []
+    for sampler in COSTS:
+        plane, ten = of[sampler, 2], of[sampler, 10]
+        networks = f" (layers of {plane['hidden'][0]} and {ten['hidden'][0]})" if plane["hidden"] else ""
+        lines.append([f"`{sampler}`{networks}", *(f"{figure(1e6 * row['seconds_per_draw'])} us" for row in (plane, ten)), f"{plane['rounds_per_second']:,.0f}".replace(",", " ")])
+    return table(["sampler", "draw, d = 2", "draw, d = 10", "rounds per second, d = 2"], lines)
+
+
+def compared(results):
+    """How many times faster than a program in Python that does the same."""
+    def of_turns(part, chosen):
+        return [row["ratio"] for row in results.get(part, {}).get("rows", []) if chosen(row)]
+
+    def diffts(peer, size):
+        return lambda row: (row["ours"], row["peer_method"], row.get("hidden")) == ("diffts", "diffts", size) and row["peer"].startswith(peer)
+
+    found = [("DiffTS as published (a loop, scikit-learn), layers of 100", of_turns("loops", diffts("Python", PUBLISHED)))]
+    for size in (PUBLISHED, SMALL):
+        found += [(f"DiffTS, layers of {size[0]}, {what}, batches of 100 and 1 024 runs", of_turns(part, diffts(peer, size)))
+                  for what, part, peer in (("plain NumPy", "batches", "NumPy, plain"), ("tuned NumPy", "batches", "NumPy, tuned"), ("PyTorch", "torch", "PyTorch"))]
+    found += [("Gaussian Thompson sampling in a loop", of_turns("loops", lambda row: row["ours"] == "ts")),
+              ("the same, batches of 100 and 1 024 in NumPy", of_turns("batches", lambda row: row["ours"] == "ts"))]
+    lines = [[what, "; ".join(map(within, ratios))] for what, ratios in found if ratios]
+    lines += [[f"{name} in batches, NumPy, d = {row['d']}", figure(row["speed"])] for name, policy in (("VITS-I", "vits1"), ("VITS-II", "vits2"), ("LMC", "lmc"), ("LinTS", "lints"))
+              for row in results["vits"]["rows"] if row["policy"] == policy]
+    trained = [row["times_faster"] for of in results["training"]["rows"]["summary"].values() for name, row in of.items() if name != "scikit-learn"]
+    distances = [1 / row["ratio"] for row in results["emd"]["rows"] if row["n"] == row["m"] == 500]
+    for what, ratios in (("earth mover's distance of 500 points, POT", distances), ("training of a prior, scikit-learn", trained)):
+        lines.append([what, f"{figure(min(ratios))} to {figure(max(ratios))}"])
+    return table(["Python program", "times faster (lowest and highest turn)"], lines)
+
+
+def networks(results):
+    """What it takes to learn the networks of a prior."""
+    seconds = [of["100 wide, else default"]["prior_seconds"] for of in results["training"]["rows"]["summary"].values()]
+    return f"Learning 100 networks of 100 units takes {figure(min(seconds))} to {figure(max(seconds))} s on that core ([training](internals/performance.md#training))."
+
+
 PAGE = """<!-- Written by tests/bench/performance_page.py: change that, not this page. -->
 # Performance
 
@@ -275,7 +342,7 @@ To measure again, on any machine:
 
     cmake --preset release && cmake --build --preset release
     tests/bench/peers.py -o peers.json
-    tests/bench/performance_page.py peers.json > docs/internals/performance.md
+    tests/bench/performance_page.py peers.json
 
 The first takes about {minutes} minutes of CPU time; `--only` names parts of it, and a part that is done stays in the file.
 `build/release/thompson bench` alone measures every sampler in a minute and a half; PyTorch is optional (Debian's `python3-torch`).
@@ -385,17 +452,27 @@ A number below theory's says that lower terms still weigh: networks and random n
 """
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+def measurements(results):
+    """The page of all measurements."""
     writers = {"bench": every_sampler, "loops": peers, "batches": peers, "torch": peers, "posterior": posterior, "twisted": twisted, "training": training,
                "denoiser": denoiser, "vits": vits, "gradient": gradient, "floors": floors, "factors": factors, "emd": emd, "scale": scale, "exponents": exponents}
     parts = {name: section(results, name, write) for name, write in writers.items()}
     seconds = sum(results[name].get("seconds", 0) for name in writers if name in results)
-    print(PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),
-                      minutes=max(1, round(seconds / 60)), instructions=instructions(),
-                      vits_floor=section(results, "vits", lambda rows: vits_floor(rows, results["machine"])), **parts), end="")
+    return PAGE.format(machine=machine(results), goals=goals(results), little=LITTLE, small_gains=small_gains(results), floor="\n" + section(results, "bench", floor),
+                       minutes=max(1, round(seconds / 60)), instructions=instructions(),
+                       vits_floor=section(results, "vits", lambda rows: vits_floor(rows, results["machine"])), **parts)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    (ROOT / "docs/internals/performance.md").write_text(measurements(results), encoding="utf-8")
+    page = ROOT / "docs/performance.md"
+    text = page.read_text(encoding="utf-8")
+    for name, write in {"machine": core, "share": shares, "bench": costs, "training": networks, "peers": compared}.items():
+        text = pages.replaced(text, name, write(results))
+    page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
