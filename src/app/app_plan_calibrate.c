@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "parallel/priors/study_priors.h"
+#include "parallel/progress.h"
 #include "study/study_candidates.h"
 
 #include <string.h>
@@ -48,26 +49,40 @@ double app_plan_trial_whole(const PlanTrial *trial) {
   return first.seconds + last.seconds * pow((1 - first.fraction) / last.fraction, power);
 }
 
+/* What is done of the fits and trials of a calibration. */
+typedef struct {
+  Progress shown;
+  int done, total;
+} PlanWork;
+
+static void plan_work_show(PlanWork *work, int more) {
+  work->done += more;
+  progress_update(&work->shown, work->done, work->total, (double)work->done / work->total);
+}
+
 /* A block that is being run. */
 typedef struct {
   double (*clock)(void);
   double start;
   PlanTrial trial;
+  PlanWork *work;
 } PlanBlock;
 
 static bool plan_block_tick(void *context, double fraction) {
   PlanBlock *block = context;
   const PlanReport report = {.seconds = block->clock() - block->start, .fraction = fraction};
   if (fraction > block->trial.last.fraction) app_plan_trial_add(&block->trial, report);
+  plan_work_show(block->work, 0);
   return block->trial.last.fraction == 0 || report.seconds - block->trial.first.seconds < TRIAL_SECONDS;
 }
 
 /* Returns the CPU seconds of a run in the policy's first block, NAN if it fails; shared curves are measured
  * or left out. What waits for another process is timed by the wall clock. */
-static Status plan_try_policy(const Study *study, const char *folder, int policy, bool shared, double *out) {
+static Status plan_try_policy(const Study *study, const char *folder, int policy, bool shared, PlanWork *work,
+                              double *out) {
   const Task task = study_task(study, study_task_index(study, 0, policy, 0));
   const PolicyMethod method = policy_named(study->file->policies[policy].name);
-  PlanBlock block = {.clock = method.ops && method.ops->ready ? clock_wall : clock_cpu};
+  PlanBlock block = {.clock = method.ops && method.ops->ready ? clock_wall : clock_cpu, .work = work};
   SCOPED(TaskResult, result, study_result_destroy);
   SCOPED(TaskPriors, priors, study_task_priors_free);
   priors.directory = folder;
@@ -78,6 +93,7 @@ static Status plan_try_policy(const Study *study, const char *folder, int policy
   const double seconds =
       status == STATUS_STOPPED ? app_plan_trial_whole(&block.trial) : block.clock() - block.start;
   *out = seconds / task.runs;
+  plan_work_show(work, 1);
   if (status == STATUS_OK && result.status == RUN_FAILED) {
     fprintf(stderr, "thompson: calibration of policy %s failed: %s; its time is unknown\n",
             study->file->policies[policy].label, result.message);
@@ -87,12 +103,14 @@ static Status plan_try_policy(const Study *study, const char *folder, int policy
 }
 
 /* Measures run[policies] and what they share. */
-static Status plan_try_policies(const Study *study, const char *folder, double *run, double *shared) {
+static Status plan_try_policies(const Study *study, const char *folder, PlanWork *work, double *run,
+                                double *shared) {
   double both;
   *shared = 0;
-  for (int p = 0; p < study->file->policy_count; p++) TRY(plan_try_policy(study, folder, p, false, &run[p]));
+  for (int p = 0; p < study->file->policy_count; p++)
+    TRY(plan_try_policy(study, folder, p, false, work, &run[p]));
   if (!study_has_shared(study)) return STATUS_OK;
-  TRY(plan_try_policy(study, folder, 0, true, &both));
+  TRY(plan_try_policy(study, folder, 0, true, work, &both));
   if (both > run[0]) *shared = both - run[0];
   return STATUS_OK;
 }
@@ -164,8 +182,13 @@ static double plan_fit_seconds(const PlanFit *whole, const PlanFit small[FITS]) 
   return fmax(0, used.seconds - used.steps * step) * whole->items / used.items + whole->steps * step;
 }
 
+/* Returns how many fits and trials the measurement of a setting has. */
+static int plan_work_of_setting(const Study *study) {
+  return FITS + study->file->policy_count + study_has_shared(study);
+}
+
 /* Measures setting s. */
-static Status plan_measure_setting(const PlanSource *source, int s, PlanTimes *out) {
+static Status plan_measure_setting(const PlanSource *source, int s, PlanWork *work, PlanTimes *out) {
   SCRATCH_ARENA(memory);
   SCOPED(Scratch, folder, app_scratch_destroy);
   const int policies = source->study->file->policy_count, cells = s * policies;
@@ -178,8 +201,9 @@ static Status plan_measure_setting(const PlanSource *source, int s, PlanTimes *o
     ALLOCATE(&memory, small[f], policies);
     TRY(plan_small_study(&memory, source, s, fit_sizes[f], &study));
     TRY(study_priors_fit(&study, folder.path, PROGRESS_NONE, NULL));
+    plan_work_show(work, 1);
     TRY(plan_list_fits(&study, 0, folder.path, small[f]));
-    if (f == FIT_USED) TRY(plan_try_policies(&study, folder.path, out->run + cells, &out->shared[s]));
+    if (f == FIT_USED) TRY(plan_try_policies(&study, folder.path, work, out->run + cells, &out->shared[s]));
   }
   for (int p = 0; p < policies; p++) {
     const PlanFit fits[FITS] = {small[FIT_USED][p], small[FIT_SHORT][p], small[FIT_LONG][p]};
@@ -232,11 +256,14 @@ Status app_plan_calibrate(Arena *memory, const PlanSource *source, PlanTimes *ou
     if (!study_problem_is_distributed(file->settings[s])) order[count++] = s;
   qsort_r(order, (size_t)count, sizeof *order, plan_smallest_first, (void *)(uintptr_t)source->study);
   out->measured_count = count < MOST_SETTINGS ? count : MOST_SETTINGS;
+  PlanWork work = {.shown = progress_begin(PROGRESS_AUTO, "measuring fits and policies"),
+                   .total = out->measured_count * plan_work_of_setting(source->study)};
   const double step = out->measured_count > 1 ? (count - 1.0) / (out->measured_count - 1) : 1;
   for (int i = 0; i < out->measured_count; i++) {
     out->measured[i] = order[(int)round(i * step)];
-    TRY(plan_measure_setting(source, out->measured[i], out));
+    TRY(plan_measure_setting(source, out->measured[i], &work, out));
   }
+  progress_end(&work.shown, work.done, work.total);
   for (int k = 0; k < count; k++)
     plan_copy_times(source->study, out->measured[(int)round(k / step)], order[k], out);
   return STATUS_OK;

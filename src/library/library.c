@@ -193,7 +193,7 @@ thompson_status thompson_prior_from_theta_until(const double *theta, int n, int 
   Samples samples = {.d = d, .n = n};
   uint64_t seed = 1;
   *out = NULL;
-  if (!ops) return status_set(STATUS_INPUT, "'%s' is not a family of priors", family);
+  if (!ops) return config_unknown_name(STATUS_INPUT, family, "a family of priors", prior_name);
   if (n < 1 || d < 1)
     return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions; at least 1 of each is needed", n, d);
   TRY(library_check("theta", (size_t)n * (size_t)d, theta));

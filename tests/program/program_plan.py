@@ -98,8 +98,9 @@ class Plan(program.ProgramTest):
     def test_calibration_measures_three_settings(self):
         """The smallest, the middle and the largest, in whatever order they are listed; the rest have the times of the nearest."""
         sets = ["policies=[random, oracle]", "problem.theta=cross", "problem.rounds=[80, 10, 160, 20, 40]"]
-        shown = self.succeed("plan", self.study, "--calibrate", *(word for text in sets for word in ("--set", text))).stdout
-        self.assertEqual(re.findall(r"measured in setting problem.rounds=(\d+)", shown), ["10", "40", "160"])
+        done = self.succeed("plan", self.study, "--calibrate", *(word for text in sets for word in ("--set", text)))
+        self.assertEqual(re.findall(r"measured in setting problem.rounds=(\d+)", done.stdout), ["10", "40", "160"])
+        self.assertRegex(done.stderr, r"measuring fits and policies: (\d+)/\1 in ")
 
     def test_costs_of_samplers(self):
         """Every sampler, with Gaussian rewards and with clicks: a run of one policy compared with one of another, as a calibration measured them and as they took.
