@@ -7,6 +7,7 @@ import panel
 import style
 
 LIKELIHOODS = {"gaussian": "linear bandit", "logistic": "logistic bandit", "poisson": "Poisson bandit"}
+MARKS = 6           # markers on a line
 WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
 
 
@@ -19,6 +20,12 @@ def titles(dataset):
     return [f"{LIKELIHOODS.get(likelihood, likelihood)}, {world or found[0]}"]
 
 
+def marks(rounds, share):
+    """Where a line has its markers: the kept rounds closest to places that are even over all rounds, the first at this share of their distance."""
+    wanted = rounds[-1] * (np.arange(MARKS) + share) / MARKS
+    return sorted(set(np.abs(rounds[:, None] - wanted).argmin(axis=0).tolist()))
+
+
 def draw(axis, dataset, s, styles):
     """The regret of all policies in setting s."""
     rounds = dataset["round"].values[:averages.last_rounds(dataset)[s] + 1]
@@ -27,8 +34,7 @@ def draw(axis, dataset, s, styles):
     cut = panel.ceiling(finals)
     notes = []
     for p, (policy, mean, error) in enumerate(zip(design.labels(dataset), means, errors)):
-        every = max(1, len(rounds) // 6)
-        axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **styles[policy])
+        axis.plot(rounds, mean, markevery=marks(rounds, p / len(means)), zorder=3, **styles[policy])
         axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22 if len(means) < 6 else 0.1, linewidth=0)
         if cut is not None and finals[p] > cut:
             notes.append((f"off axis: {policy}, {wording.value(finals[p], error[-1])}", styles[policy]["color"]))

@@ -13,6 +13,7 @@ from study_fixture import PRIORS, SCRIPTS, StudyTest, bandit, call, main, write_
 from thompson import design, store
 import drawing
 import labels
+import regret
 import style
 
 LOOK = ("--size", "--output")
@@ -123,6 +124,16 @@ class Drawing(StudyTest):
             for text in axis.texts:
                 self.assertLess(text.get_window_extent().width, 1.05 * axis.bbox.width, text.get_text())
         self.assertEqual(len(self.drawn("figure_diffts_2").legends), 1)
+
+    def test_markers_on_few_rounds(self):
+        """Markers on 50 rounds that are even in the logarithm are about even: their distance is that of even places, 2000 / 6, but for half a gap
+        between the last kept rounds at either end."""
+        rounds = np.unique(np.geomspace(1, 2000, 50).round()).astype(int)
+        gap = np.diff(rounds).max()
+        for share in (0, 0.4):
+            marked = rounds[regret.marks(rounds, share)]
+            self.assertEqual(len(marked), regret.MARKS)
+            self.assertLessEqual(np.abs(np.diff(marked) - 2000 / regret.MARKS).max(), gap)
 
     # ---- labels and legends
 
