@@ -238,7 +238,8 @@ class Agents(Belief):
         Notes
         -----
         Each agent that has observed something is a task; at least four are needed, and the more rewards each of them has had, the better the prior.
-        What agents have observed is kept; an interrupt leaves everything as it was. Not available with `memory`, which stores it in terms of the previous prior.
+        What agents have observed is kept; an interrupt leaves everything as it was. With `memory` the Gaussians that an agent has for the components of the
+        previous prior become one, which it keeps for each component of the new one.
         """
         with self._lock:
             self._prior = Prior._made_by(lambda out: interruptible(lambda stop: library.agents_learn_prior_until(self._handle, stop, out)))

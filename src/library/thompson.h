@@ -306,8 +306,8 @@ THOMPSON_API thompson_status thompson_agents_age(thompson_agents *agents, int m,
  * (Kveton et al. 2021 learn one Gaussian in this way): a mixture, one component of which has the mean and the
  * variances of the present prior. All agents continue with it, and nothing that they observed is lost. *out
  * belongs to the caller, who closes it with thompson_prior_close, like the prior before it. Errors:
- * THOMPSON_INPUT if fewer than four agents have observed something, with memory = filtered or keep, if the
- * present prior has no mixture, or if the sampler cannot use one; everything then stays as it was. */
+ * THOMPSON_INPUT if fewer than four agents have observed something, if the present prior has no mixture, or
+ * if the sampler cannot use one; everything then stays as it was. */
 THOMPSON_API thompson_status thompson_agents_learn_prior(thompson_agents *agents, thompson_prior **out);
 /* Does the same, but can be stopped as thompson_prior_from_theta_until can; everything then stays as it was.
  */

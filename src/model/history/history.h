@@ -232,6 +232,8 @@ double history_excess(const HistoryView *view, int lane);
 Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, int runs, int share,
                                const Likelihood *likelihood, History *out);
 bool history_is_filtered(const History *history);
+/* Returns the mixture, to whose components what was forgotten belongs. */
+const Mixture *history_filtered_prior(const History *history);
 /* Returns the rows that are not forgotten, as a view that is a history of rows; empty with keep = 0. */
 History history_retained(const History *history);
 /* Finds what was forgotten, for component c and the runs of `view` (draws = 1, no shift or scale): adds

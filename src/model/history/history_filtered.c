@@ -73,6 +73,8 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
 
 bool history_is_filtered(const History *history) { return history->ops == &history_form_filtered; }
 
+const Mixture *history_filtered_prior(const History *history) { return &filtered_of(history)->prior; }
+
 static void history_filtered_clear(History *history) {
   Filtered *self = filtered_of(history);
   memset(self->fallbacks, 0, (size_t)history->each_round * sizeof *self->fallbacks);
