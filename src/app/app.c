@@ -203,6 +203,7 @@ static void app_note_unused_noise(const Study *study) {
 Status app_note_unused(const Study *study) {
   if (parallel_rank() != 0) return STATUS_OK;
   app_note_unused_noise(study);
+  if (study->ops->advise) study->ops->advise(study, app_note);
   return study_unused_note(study, app_note);
 }
 

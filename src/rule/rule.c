@@ -220,6 +220,14 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   return ops->create ? ops->create(out) : STATUS_OK;
 }
 
+double rule_bytes(const Config *options, int d, double runs, RuleUse use) {
+  const bool moments = rule_of(options)->moments;
+  const double at_once = use == RULE_CHOOSES ? 1 : RULE_PROPENSITY_PART,
+               kept = use == RULE_SETTLES && !moments ? (double)config_int(options, "propensity_draws") : 0,
+               covariance = moments ? d : 0;
+  return sizeof(double) * d * runs * (at_once + kept + covariance);
+}
+
 RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
   return (RngLanes){.key = rule->key,
                     .run = rule->first_run,

@@ -86,6 +86,9 @@ Status rule_check_arms(const Config *options, int arms);
  * not known. `use` says which functions will be called. */
 Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int horizon,
                    RuleUse use, Rule *out);
+/* Returns the bytes that the draws and moments of a rule take, whose theta has d numbers in each of `runs`
+ * runs. */
+double rule_bytes(const Config *options, int d, double runs, RuleUse use);
 /* Takes the belief of `choice` for the last one: computes its draws or moments once, and from then on
  * rule_probabilities uses these, whatever the round. For a rule that was created to settle. */
 void rule_settle(Rule *rule, const RuleChoice *choice, int64_t *fallbacks);

@@ -31,6 +31,7 @@
  */
 #include "core/moments.h"
 #include "problem/problem_logged.h"
+#include "sampler/mixture/mixture_posterior.h"
 #include "study/estimates.h"
 #include "study/simulation.h"
 #include "study/studies.h"
@@ -382,16 +383,60 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block) {
   return STATUS_OK;
 }
 
+/* Returns whether estimators are asked for that value a frozen policy. */
+static bool study_replay_freezes(const Study *study) {
+  return study_measures(study, "ips") || study_measures(study, "snips") || study_measures(study, "dr");
+}
+
 static Status study_replay_run(const TaskRun *run) {
   SCRATCH_ARENA(memory);
   SCOPED(Simulation, simulation, simulation_destroy);
   Block block = {.run = run, .simulation = &simulation};
   TRY(study_replay_block_create(&memory, &block));
-  if (block.curve[IPS] || block.curve[SNIPS] || block.curve[DR])
-    TRY(study_value_frozen_policy(&memory, &block));
+  if (study_replay_freezes(run->study)) TRY(study_value_frozen_policy(&memory, &block));
   if (block.curve[REPLAY]) TRY(study_value_learning_policy(&memory, &block));
   study_result_set_seconds(block.seconds, run->result);
   return study_replay_summarise_runs(&memory, &block);
+}
+
+/* Returns the number of posteriors in a block: one for each run, or for each arm of each run. */
+static double study_replay_posteriors(const Study *study, const Problem *problem) {
+  return fmin((double)study->runs.block, (double)study->runs.most) * (problem->per_arm ? problem->arms : 1);
+}
+
+/* Returns the bytes of the draws and moments that a policy with these options holds. */
+static double study_replay_rule_bytes(const Study *study, const Problem *problem, const Config *options) {
+  return rule_bytes(options, problem->d, study_replay_posteriors(study, problem),
+                    study_replay_freezes(study) ? RULE_SETTLES : RULE_CHOOSES);
+}
+
+static double study_replay_bytes(const Study *study, const Config *setting, const Problem *problem) {
+  const EventLog *log = problem_logged_events(problem);
+  const double runs = fmin((double)study->runs.block, (double)study->runs.most), rows = log->rows,
+               d = problem->d, evidence = study_replay_posteriors(study, problem) * d * d;
+  const double numbers =
+      rows * d * problem_vectors(problem) + runs * rows * (TERMS + d) + runs * problem->arms * d + evidence;
+  double rule = 0;
+  (void)setting;
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const ConfigPolicy *policy = &study->file->policies[p];
+    if (policy_named(policy->name).sampler)
+      rule = fmax(rule, study_replay_rule_bytes(study, problem, policy->options));
+  }
+  return sizeof(double) * numbers + rule;
+}
+
+/* Refuses a policy whose draws would take too much memory. */
+static Status study_replay_check_memory(const Study *study, const Problem *problem, const Config *options) {
+  static const double MOST_BYTES = 16e9;
+  const double bytes = study_replay_rule_bytes(study, problem, options);
+  if (bytes <= MOST_BYTES) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "once it is frozen a policy keeps %lld draws of %d numbers from each of %.0f posteriors, %.0f "
+      "GB; allowed: %.0f GB. Reduce block, or the option propensity_draws",
+      (long long)config_int(options, "propensity_draws"), problem->d, study_replay_posteriors(study, problem),
+      bytes * 1e-9, MOST_BYTES * 1e-9);
 }
 
 /* Checks that the log has what the estimators need of the policy `target`. */
@@ -415,13 +460,34 @@ static Status study_replay_check_setting(const Study *study, const Config *setti
     if (strcmp(method.name, "oracle") == 0)
       return status_set(STATUS_INPUT, "policy oracle knows theta*, which a log does not have");
     if (strcmp(method.name, "target") == 0) TRY(study_replay_check_target(study, setting, problem));
-    if (study_measures(study, "ips") || study_measures(study, "snips") || study_measures(study, "dr"))
-      TRY(policy_check_weigh(&method, policy->options));
+    if (study_replay_freezes(study)) TRY(policy_check_weigh(&method, policy->options));
+    if (method.sampler) TRY(study_replay_check_memory(study, problem, policy->options));
   }
   const double trained = config_real(setting, "train_fraction") * problem->rounds;
   if (trained < problem->rounds) return STATUS_OK;
   return status_set(STATUS_INPUT, "train_fraction: all %d events would be used for training",
                     problem->rounds);
+}
+
+/* Advises about policies that do at each event what can be done more rarely. */
+static void study_replay_advise(const Study *study, void (*note)(const char *sentence)) {
+  const Config *setting = study->file->settings[0];
+  const LikelihoodOps *likelihood = likelihood_find(config_text(setting, "likelihood"));
+  char sentence[512];
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const ConfigPolicy *policy = &study->file->policies[p];
+    const SamplerOps *sampler = policy_named(policy->name).sampler;
+    if (!sampler || !study_measures(study, "replay") || likelihood->quadratic) continue;
+    if (mixture_posterior_options(policy->options).forgets) continue;
+    snprintf(
+        sentence, sizeof sentence,
+        "policy %s: estimator replay fits its posterior again after each event that it uses, which takes "
+        "long with rewards that are not Gaussian%s",
+        policy->label,
+        config_has(policy->options, "memory") ? "; its option memory: filtered absorbs each reward once"
+                                              : "");
+    note(sentence);
+  }
 }
 
 static int study_replay_points(const Config *setting) {
@@ -452,4 +518,6 @@ const StudyOps study_replay = {.name = "replay",
                                .points = study_replay_points,
                                .points_key = "estimators",
                                .check_setting = study_replay_check_setting,
+                               .bytes = study_replay_bytes,
+                               .advise = study_replay_advise,
                                .run = study_replay_run};

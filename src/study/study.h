@@ -141,6 +141,8 @@ typedef struct {
   /* OPTIONAL, where it is more than its curves. Returns, roughly, the bytes that a task of the setting holds
    * at once. */
   double (*bytes)(const Study *study, const Config *setting, const Problem *problem);
+  /* OPTIONAL. Calls `note` with a sentence about each policy that takes long without need. */
+  void (*advise)(const Study *study, void (*note)(const char *sentence));
   /* Runs one task into its result. Errors belong to the task alone. */
   Status (*run)(const TaskRun *run);
   /* OPTIONAL, all or none. Whether the matrices of a setting can be spread over ranks with every policy of

@@ -1,7 +1,11 @@
 """The replay study: equal to its estimators in NumPy, intervals that contain the truth, logs of bandit studies, any ranks, kill and resume; damaged logs and
 policies without probabilities are refused."""
 
+import json
+import os
 import signal
+import subprocess
+import unittest
 
 import netCDF4
 import numpy as np
@@ -275,6 +279,49 @@ class Replay(program.ProgramTest):
         refused(dict(self.log, target=damaged), "target[7, 1] is nan")
         refused(dict(self.log, target=third[:, :2] * 1.5), "allowed: a whole number from 0 to 1")
         refused(dict(self.log, target=third), "policy target is known by", "--set", "problem={family: synthetic}", "--set", "study=bandit")
+
+    def wide(self, arms=50):
+        """A log of 60 clicks with 100 features."""
+        rng = np.random.default_rng(12)
+        arm = rng.integers(arms, size=60)
+        replay.write(self.path("wide.nc"), {"context": rng.normal(size=(60, 100)), "arm": arm, "reward": (rng.random(60) < 0.5).astype(float), "propensity": np.full(60, 1 / arms)})
+        return ("--set", f"problem.file={self.path('wide.nc')}", "--set", f"problem.arms={arms}", "--set", "likelihood=logistic", "--set", "policies=[ts]")
+
+    def test_memory(self):
+        """A frozen policy keeps 1 000 draws of each of 50 posteriors in each of 64 runs, 2.56 GB; `plan` counts them, and refuses 512 runs at once. Rules that need
+        moments keep 100 x 100 numbers instead, `replay` alone nothing."""
+        def planned(*changes):
+            return json.loads(self.succeed("plan", self.study, "--json", *self.wide(), "--set", "runs=512", *changes).stdout)["memory_bytes_per_rank"]
+
+        self.assertTrue(2.56e9 < planned("--set", "block=64") < 3.5e9)
+        self.assertLess(planned("--set", "block=64", "--set", "estimators=[replay]"), 1e9)
+        self.assertLess(planned("--set", "block=64", "--set", "policies=[{name: ts, rule: greedy}]"), 1.3e9)
+        for verb in (("plan",), ("run", "-o", self.path("no"))):
+            self.fail_with(3, "a policy keeps 1000 draws of 100 numbers from each of 25600 posteriors, 23 GB; allowed: 16 GB. Reduce block", *verb, self.study, *self.wide(),
+                           "--set", "runs=512", "--set", "block=512")
+
+    @unittest.skipIf(program.SANITIZED, "the sanitizers have memory of their own")
+    def test_memory_as_planned(self):
+        """The peak of a run is within a factor of two of what `plan` says: 128 MB of draws, and 40 MB that every study takes."""
+        changes = (*self.wide(arms=5), "--set", "likelihood=gaussian", "--set", "policies=[{name: ts, propensity_draws: 4000}]", "--set", "runs=8")
+        said = json.loads(self.succeed("plan", self.study, "--json", *changes).stdout)["memory_bytes_per_rank"]
+        with subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.path("out"), *changes], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(0.5 < usage.ru_maxrss * 1024 / said < 2, f"{usage.ru_maxrss / 1e3} MB, and plan says {said / 1e6}")
+
+    def test_advice(self):
+        """`plan` and `run` say which policies are fitted again after each event, and what spares that."""
+        clicks = dict(self.log, reward=(self.log["reward"] > 0).astype(float))
+        replay.write(self.path("clicks.nc"), clicks)
+        changes = ("--set", f"problem.file={self.path('clicks.nc')}", "--set", "likelihood=logistic", "--set", "policies=[ts, {name: ts, memory: filtered, label: filtered}, random]")
+        for verb in (("plan",), ("run", "-o", self.path("out"), "--progress", "none")):
+            said = self.succeed(*verb, self.study, *changes, "--set", "estimators=[snips, replay]").stderr
+            self.assertEqual(said.count("note: policy"), 1, said)
+            self.assertIn("note: policy ts: estimator replay fits its posterior again after each event that it uses", said)
+            self.assertIn("memory: filtered", said)
+        self.assertNotIn("note: policy", self.succeed("plan", self.study, *changes).stderr)
 
     def test_not_uniform(self):
         """The value of replay from a log that is not uniform: rewards 0, 1, 2 of arms 0, 1, 2 give random arms 1, and an adaptive policy nearly 2. Without making up
