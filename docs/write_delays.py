@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Write the tables of docs/results/delays.md from results of the studies jobs/questions/late_clicks*.yaml.
+"""Write the tables of docs/results/delays.md from results of the studies jobs/questions/late_clicks*.yaml, and from what tests/external/clicks.py writes.
 
-    docs/write_delays.py [results/late_clicks] [results/late_clicks_apart]        the table of the other folder stays as it is
+    docs/write_delays.py [results/late_clicks] [results/late_clicks_apart] [results/clicks.csv]        tables that are not named stay as they are
 """
+import csv
 import pathlib
 import re
 
@@ -36,5 +37,18 @@ def regret_table(folder):
     return pages.table(["click rate", "delay", *(f"`{name}`" for name in policies), "`bayes_ucb` minus `thompson`"], rows)
 
 
+def oracle_table(path):
+    """Regret of the program and of exact posteriors in each world, for each rule and delay."""
+    worlds = {"apart": "ten ads apart", "segments": "20 ads with features", "fresh": "20 other ads in each round"}
+    rows = []
+    with open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            ours, se, oracle, oracle_se, rounds, delay = (float(row[name]) for name in ("regret", "se", "oracle", "oracle_se", "rounds", "delay"))
+            share = SHARES[[0, 30, 6, 4].index(round(rounds / delay) if delay else 0)]
+            rows.append([f"{worlds[row['world']]} ({row['runs']} users)", f"`{row['rule']}`", share, f"{ours:.2f} ± {se:.2f}", f"{oracle:.2f} ± {oracle_se:.2f}",
+                         f"{(ours - oracle) / np.hypot(se, oracle_se):+.1f}", f"{ours / oracle:.2f} ± {ours / oracle * np.hypot(se / ours, oracle_se / oracle):.2f}"])
+    return pages.table(["world", "rule", "delay", "this program", "exact posterior", "difference in standard errors", "ratio"], rows)
+
+
 if __name__ == "__main__":
-    write_bandits.write(PAGE, {"late_clicks": regret_table, "late_clicks_apart": regret_table})
+    write_bandits.write(PAGE, {"late_clicks": regret_table, "late_clicks_apart": regret_table, "clicks": oracle_table})
