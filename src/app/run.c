@@ -119,11 +119,14 @@ static Status app_run_dry(const Study *study) {
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", arguments.directory);
   if (access(path, F_OK) != 0 || arguments.overwrite) {
-    int left = 0;
-    for (int i = 0; i < study->task_count; i++) left += !study_repeats_task(study, i, 0, 1);
-    printf("0 of %d tasks are finished, %d%s to run", study->task_count, left,
-           study->runs.adaptive ? " at most" : "");
-    if (left < study->task_count) printf(", %d the same as those", study->task_count - left);
+    int tasks = 0, left = 0;
+    for (int i = 0; i < study->task_count; i++) {
+      if (study_shard(study, i, app_job.shards) != app_job.shard) continue;
+      tasks++;
+      left += !study_repeats_task(study, i, app_job.shard, app_job.shards);
+    }
+    printf("0 of %d tasks are finished, %d%s to run", tasks, left, study->runs.adaptive ? " at most" : "");
+    if (left < tasks) printf(", %d the same as those", tasks - left);
     putchar('\n');
     return STATUS_OK;
   }

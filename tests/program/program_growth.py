@@ -126,8 +126,11 @@ class Growth(program.ProgramTest):
         whole, parts = self.path("whole"), self.path("parts")
         shown = self.succeed("run", self.study, "-o", whole, *words, "prior.components=[2, 3]", ranks=2)
         self.assertIn("running tasks: 15/15", shown.stderr)
+        planned = self.succeed("run", self.study, "-o", parts, "--shard", "0/3", "--dry-run", *words, "prior.components=[2, 3]").stdout
+        left = re.search("^0 of 7 tasks are finished, ([0-9]+) to run", planned).group(1)  # of 20 tasks in all
         for shard in ("0/3", "1/3", "2/3"):
-            self.succeed("run", self.study, "-o", parts, "--shard", shard, *words, "prior.components=[2, 3]")
+            shown = self.succeed("run", self.study, "-o", parts, "--shard", shard, *words, "prior.components=[2, 3]").stderr
+            self.assertIn(f"running tasks: {left}/{left} in" if shard == "0/3" else "running tasks: ", shown)
         self.succeed("reduce", parts)
         for out in (whole, parts):
             with netCDF4.Dataset(f"{out}/results.nc") as file:
