@@ -173,6 +173,16 @@ static void table_print_logged(const CellEstimate *estimate, int rows, int wides
   printf("\n");
 }
 
+/* Prints which arm the log shows in too few events for any policy, marked or not. */
+static void table_print_missing_arm(const CellEstimate *estimate) {
+  const double arm = estimate->value[ESTIMATES_of_doubtful_arm],
+               weight = estimate->value[ESTIMATES_of_doubtful_arm_weight];
+  if (weight < 1 && estimate->doubt != DOUBT_ARM_0_ABSENT)
+    printf("  log: for arm %.0f the mean of 1 / propensity is %.4g, and not 1: it was not possible in every "
+           "event, or its propensities are too large, and values of policies that often take it are wrong\n",
+           arm, weight);
+}
+
 /* Prints the values of a study of estimates in one setting, and marks the ones that are not to be trusted. */
 static void table_print_estimates(const Study *study, const Leaderboard *board, int setting) {
   const StudyFile *file = study->file;
@@ -201,6 +211,7 @@ static void table_print_estimates(const Study *study, const Leaderboard *board, 
     printf("  %s, %s: ", file->policies[row / curves].label, study->curves[row % curves]->name);
     table_print_doubt(estimate);
   }
+  table_print_missing_arm(first);
 }
 
 /* Says below the settings how their numbers are to be read. */

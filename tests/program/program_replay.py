@@ -181,6 +181,16 @@ class Replay(program.ProgramTest):
                     self.assertEqual(data["doubt"][0, 0].tolist(), doubt)
                 self.assertEqual("do not trust the value" in printed, words is not None)
                 self.assertIn(words or "", printed)
+                self.assertEqual("  log: for arm" in printed, name in ("large", "of_11"), printed)
+
+    def test_arms_that_come_later(self):
+        """An arm that was possible in the second half only is named whatever the policy does, also if no value of it is marked."""
+        rng = np.random.default_rng(7)
+        arm = np.concatenate([rng.integers(3, size=2000), rng.integers(4, size=2000)])
+        file = self.write_simple("late.csv", arm, rng.random(4000) < 0.3 + 0.1 * (arm == 0), np.repeat([1 / 3, 1 / 4], 2000))
+        printed = self.succeed("run", self.study, "-o", self.path("late"), "--progress", "none", "--set", f"problem.file={file}", "--set", "policies=[{name: ts, rule: greedy}]").stdout
+        weight = 4 * (arm == 3).sum() / 4000
+        self.assertIn(f"  log: for arm 3 the mean of 1 / propensity is {weight:.4g}, and not 1: it was not possible in every event", printed)
 
     def test_intervals(self):
         """No interval is a point: Wilson's where the bootstrap sees no clicks, nothing else, or one value only; nothing wider for rewards of many values."""
