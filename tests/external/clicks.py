@@ -94,7 +94,7 @@ class Segments:
     """20 of 200 ads for each user; the posterior is weights of draws from the prior, which all users share. Numbers of 32 bits halve the time; log odds u are
     counted from their mean, so that a variance keeps its digits."""
 
-    rounds, delays, arms, runs, fresh = 300, (0, 10, 50, 75), 20, 3000, False
+    rounds, delays, arms, runs, fresh = 300, (0, 10, 50, 75), 20, 1000, False
     program = """
 name: segments
 study: bandit
