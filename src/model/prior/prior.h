@@ -92,7 +92,8 @@ typedef struct {
   void (*settle)(PriorFit *fit, int d);
   /* OPTIONAL. Print what the fit found out about itself, as the end of a sentence or as several lines. */
   void (*report)(const Prior *prior, FILE *out);
-  /* OPTIONAL. Return a sentence if the fit's own check on held-out samples fails, else NULL. */
+  /* OPTIONAL. Return a sentence if the fit's own check on held-out samples fails, or it cannot fit, else
+   * NULL. */
   const char *(*doubt)(const Prior *prior);
 
   /* OPTIONAL. Compute the log density, out[N]. */

@@ -275,6 +275,17 @@ static void prior_diffusion_report(const Prior *prior, FILE *out) {
           self->loss[stages], stages);
 }
 
+static const char *prior_diffusion_doubt(const Prior *prior) {
+  const NetworkShape *shape = &((const Diffusion *)prior->state)->shape;
+  for (int l = 1; l < shape->layers; l++)
+    if (shape->width[l] < prior->d)
+      return "its networks have a hidden layer with fewer units than theta has dimensions, which cannot pass "
+             "on "
+             "the noise of every coordinate, so do not trust its draws; learn it with wider layers, or in "
+             "fewer coordinates";
+  return NULL;
+}
+
 static void prior_diffusion_describe_fit(const PriorFit *fit, FILE *out) {
   schedule_describe(&fit->schedule, out);
   fprintf(out, " standardise %d last %d steps %d batch %d patience %d rate %a hidden", fit->standardise,
@@ -353,5 +364,6 @@ const PriorOps prior_diffusion = {
     .describe_fit = prior_diffusion_describe_fit,
     .settle = training_settle,
     .report = prior_diffusion_report,
+    .doubt = prior_diffusion_doubt,
     .score = prior_diffusion_score,
 };
