@@ -22,12 +22,15 @@
 enum { SHARED = STDERR_FILENO + 1, SENTENCE = 400 };
 
 /* Results must not depend on where the worker runs: one thread, and a fixed order of sets. A rank without
- * neighbours need not have been numbered. */
+ * neighbours need not have been numbered. The memory of arrays that are freed after each call is kept for the
+ * next one: to be given new pages costs about as much as to fill them. */
 static const char *const environment[][2] = {{"PYTHONHASHSEED", "0"},
                                              {"OMP_NUM_THREADS", "1"},
                                              {"OPENBLAS_NUM_THREADS", "1"},
                                              {"MKL_NUM_THREADS", "1"},
-                                             {"THOMPSON_LOCAL_RANK", "0"}};
+                                             {"THOMPSON_LOCAL_RANK", "0"},
+                                             {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                                             {"MALLOC_TRIM_THRESHOLD_", "1073741824"}};
 
 /* ---- the process */
 

@@ -57,6 +57,12 @@ def stateful(x, sigma, calls=[]):
         TRAP.write_text("armed")
     return normal(x, sigma) * (1 + 1e-3 * np.sin(len(calls)))
 
+def counted(x, sigma):
+    """Counts its calls and their rows."""
+    with open(pathlib.Path(__file__).with_name("rows"), "a") as file:
+        file.write(f"{len(x)}\\n")
+    return mixture(x, sigma)
+
 number = 3
 '''
 
@@ -142,6 +148,26 @@ class Oracle(program.ProgramTest):
             self.run_study("--resume", out=f"{name}_killed")
             self.assert_same_results(self.path(f"{name}/results.nc"), self.path(f"{name}_killed/results.nc"))
         self.succeed("verify", self.path("bandit"), "--tasks", "2", environment=self.environment)
+
+    def test_rows(self):
+        """A call has all draws of a history, as far as `batch` allows: 200 where the program's own chunks have 64. What is drawn does not depend on how many
+        histories a block has, nor on the batch, as this oracle computes each row alone; products of matrices round by their size, to 1e-9 of theta after the chain."""
+        samplers = ("twisted", "joint", "diffts", "dps", "tilted")
+        for sampler in samplers:
+            self.make(f"{{name: {sampler}, prior: oracle}}", "counted", "stages: 10", runs=1, draws=200)
+            self.run_study(out=sampler)
+            rows = np.loadtxt(self.path("rows"))
+            os.unlink(self.path("rows"))
+            self.assertGreater(np.median(rows), 199, sampler)
+        found = []
+        for name, block, batch in (("all", 2, 4096), ("one", 1, 4096), ("small", 2, 100)):
+            self.make(", ".join(f"{{name: {sampler}, prior: oracle}}" for sampler in samplers), "mixture", f"stages: 10, batch: {batch}", runs=2, block=block, draws=150)
+            self.run_study(out=name)
+            with self.results(name) as results:
+                found.append({variable: results[variable][...] for variable in ("mean_error", "covariance_error", "ess", "oracle_calls")})
+        for variable, values in found[0].items():
+            np.testing.assert_array_equal(found[1][variable], values)
+            np.testing.assert_allclose(found[2][variable], values, rtol=1e-9)
 
     def test_sample(self):
         """Draws of `thompson sample` have the posterior's mean and spread, by conjugacy; the file says from which oracle they are. 2 000 draws: 5 standard errors."""

@@ -65,7 +65,7 @@ static double error_of(bool exponential, int components, int stages) {
   fit.standardise = false;
   Prior exact = fixture_exact_prior(&memory, &mixture, &fit);
   SamplerSetup setup = {.prior = &exact, .likelihood = &likelihood, .runs = 1, .draws = 1};
-  CHECK_OK(tilt_reverse_create(&memory, &setup, exponential, &reverse));
+  CHECK_OK(tilt_reverse_create(&memory, &setup, CHUNK_LANES, exponential, &reverse));
   law(&mixture, END, density);
   for (int t = stages; t >= 1; t--) carry(&reverse, t, density);
   law(&mixture, 1, prior);

@@ -149,7 +149,7 @@ static void test_no_covariance(void) {
   odd.noise_jacobian = odd_jacobian, owner.chain = &odd;
   SamplerSetup setup = {.prior = &owner, .likelihood = &likelihood, .runs = 1, .draws = N};
   TiltReverse reverse;
-  CHECK_OK(tilt_reverse_create(&memory, &setup, false, &reverse));
+  CHECK_OK(tilt_reverse_create(&memory, &setup, CHUNK_LANES, false, &reverse));
   const RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = N, .lanes = N};
   int64_t fallbacks = 0;
   double square = 0;

@@ -22,6 +22,13 @@ void denoiser_chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbac
     }
 }
 
+int denoiser_chain_lanes(const Chain *chain, size_t numbers, int all) {
+  static const size_t MOST_NUMBERS = 1 << 24;
+  const size_t fit = MOST_NUMBERS / numbers, most = fit < (size_t)chain->lanes ? fit : (size_t)chain->lanes;
+  if (all <= CHUNK_LANES || most <= CHUNK_LANES) return CHUNK_LANES;
+  return (size_t)all < most ? all : (int)most;
+}
+
 Status denoiser_chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule,
                              LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};

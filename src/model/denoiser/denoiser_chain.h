@@ -20,6 +20,8 @@ typedef struct {
 typedef struct Chain Chain;
 struct Chain {
   int d;
+  int lanes; /* most of a call, if each call has a price of its own, so that calls should be large; 0: it has
+                none */
   Schedule schedule;
   double *shift, *scale; /* [d] */
   LastStage last_stage; /* what unconditional sampling uses */
@@ -53,6 +55,11 @@ struct Chain {
 /* Brings the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with
  * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
 void denoiser_chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
+
+/* Returns how many of `all` lanes a sampler takes at a time, each of which needs so many numbers of scratch:
+ * CHUNK_LANES, whose scratch stays in cache or, where calls have a price, as many as the chain takes and
+ * memory allows. */
+int denoiser_chain_lanes(const Chain *chain, size_t numbers, int all);
 
 /* Creates everything but noise, noise_vjp, noise_jacobian, loss and state, with shift 0 and scale 1; the
  * owner sets the rest. */

@@ -118,6 +118,16 @@ Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *o
   return STATUS_OK;
 }
 
+void history_subspace_project(const Subspace *self, int n, const double *x, double *out) {
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, self->rank, n, self->d, 1, self->direction, self->d,
+              x, n, 0, out, n);
+}
+
+void history_subspace_add(const Subspace *self, int n, const double *y, double *x) {
+  cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, self->d, n, self->rank, 1, self->direction, self->d, y,
+              n, 1, x, n);
+}
+
 Status history_subspace_rows(Arena *memory, const HistoryView *view, int m, const double *axis,
                              History *out) {
   SCRATCH_ARENA(scratch);

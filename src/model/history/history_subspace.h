@@ -21,6 +21,9 @@ typedef struct {
 /* Finds the subspace of a view of one lane, in its coordinates. Directions whose eigenvalue is below d times
  * the rounding error of the largest count as unseen. Errors: STATUS_INTERNAL. */
 Status history_subspace_find(Arena *memory, const HistoryView *view, Subspace *out);
+/* Computes out[r, n] = V' x for n lanes x[d, n], and adds V y[r, n] to x[d, n]. */
+void history_subspace_project(const Subspace *self, int n, const double *x, double *out);
+void history_subspace_add(const Subspace *self, int n, const double *y, double *x);
 /* Creates the same observations of coordinates x, for a history that keeps rows: x = axis[m, d] (theta /
  * scale), with the scale of a view of one lane, and axes, rows of length 1, that span the subspace. */
 Status history_subspace_rows(Arena *memory, const HistoryView *view, int m, const double *axis, History *out);

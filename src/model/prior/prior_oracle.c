@@ -1,6 +1,7 @@
 #include "model/prior/prior_oracle.h"
 
 #include "core/linalg/linalg.h"
+#include "core/simd.h"
 #include "core/special.h"
 
 #include <math.h>
@@ -8,14 +9,13 @@
 
 static const double WIDE = 0.1; /* of the largest noise: the scale of the first draws */
 
-enum { TILE = 64 /* rows and columns of a transposition that stays in cache */ };
-
 typedef struct {
   Chain chain;
   Oracle oracle;
   double sigma_min, sigma_max; /* between which it is asked */
   int width; /* most lanes of unconditional draws at a time */
   double *theta, *scratch; /* [d, width], [2, d, width] */
+  double *length; /* [batch]: of vectors */
 } OraclePrior;
 
 /* Lanes first .. first + count - 1 of a state s[d, lanes] of stage t, and the factors of that stage. */
@@ -36,30 +36,34 @@ static OracleLanes prior_oracle_lanes(const OraclePrior *self, int t, int lanes,
   return at;
 }
 
-/* Writes the lanes to rows of x: x = shift + scale s / sqrt(alpha_bar). */
-static void prior_oracle_place_points(const OraclePrior *self, const OracleLanes *at, double *x) {
+/* Lanes become rows, and rows lanes, VECTOR_LANES at a time, which lie side by side in memory. Runs a
+ * statement for each such block of lanes q .. q + n - 1 of `count`; in whole ones n is a constant. */
+#define FOR_BLOCKS(count, statement)                                                                         \
+  for (size_t q = 0; q + VECTOR_LANES <= (count); q += VECTOR_LANES) {                                       \
+    enum { n = VECTOR_LANES };                                                                               \
+    statement;                                                                                               \
+  }                                                                                                          \
+  for (size_t n = (count) % VECTOR_LANES, q = (count)-n; n > 0; n = 0) statement
+
+/* Writes lanes to rows of x: x = shift + scale s / sqrt(alpha_bar). */
+INLINE void place_points(const OraclePrior *self, const OracleLanes *at, size_t q, size_t n, double *x) {
   const size_t d = (size_t)self->chain.d;
   const double factor = self->chain.scale[0] / at->signal, *shift = self->chain.shift;
-  for (size_t from = 0; from < d; from += TILE) {
-    const size_t to = from + TILE < d ? from + TILE : d;
-    for (size_t k = 0; k < at->count; k++)
-      for (size_t i = from; i < to; i++)
-        x[k * d + i] = special_two_products(factor, at->s[i * at->lanes + at->first + k], 1, shift[i]);
+  for (size_t i = 0; i < d; i++) {
+    const double *s = at->s + i * at->lanes + at->first + q;
+    for (size_t j = 0; j < n; j++) x[(q + j) * d + i] = special_two_products(factor, s[j], 1, shift[i]);
   }
 }
 
 /* Computes eps = (s - sqrt(alpha_bar) (D - shift) / scale) / sqrt(1 - alpha_bar) from rows of D. */
-static void prior_oracle_take_noise(const OraclePrior *self, const OracleLanes *at, const double *mean,
-                                    double *eps) {
+INLINE void take_noise(const OraclePrior *self, const OracleLanes *at, size_t q, size_t n, double *eps) {
   const size_t d = (size_t)self->chain.d;
-  const double factor = at->signal / self->chain.scale[0], *shift = self->chain.shift;
-  for (size_t from = 0; from < d; from += TILE) {
-    const size_t to = from + TILE < d ? from + TILE : d;
-    for (size_t k = 0; k < at->count; k++)
-      for (size_t i = from; i < to; i++) {
-        const size_t lane = i * at->lanes + at->first + k;
-        eps[lane] = (at->s[lane] - factor * (mean[k * d + i] - shift[i])) / at->noise;
-      }
+  const double factor = at->signal / self->chain.scale[0], over = 1 / at->noise, *shift = self->chain.shift,
+               *mean = self->oracle.answer;
+  for (size_t i = 0; i < d; i++) {
+    const size_t lane = i * at->lanes + at->first + q;
+    for (size_t j = 0; j < n; j++)
+      eps[lane + j] = (at->s[lane + j] - factor * (mean[(q + j) * d + i] - shift[i])) * over;
   }
 }
 
@@ -76,119 +80,176 @@ static void prior_oracle_noise(const Chain *chain, int t, int lanes, const doubl
   OracleLanes at = prior_oracle_lanes(self, t, lanes, s);
   for (at.first = 0; at.first < at.lanes; at.first += at.count) {
     at.count = at.lanes - at.first < (size_t)oracle->batch ? at.lanes - at.first : (size_t)oracle->batch;
-    prior_oracle_place_points(self, &at, oracle->x);
+    FOR_BLOCKS(at.count, place_points(self, &at, q, n, oracle->x));
     prior_oracle_ask(oracle, false, at.count, &at);
-    prior_oracle_take_noise(self, &at, oracle->answer, eps);
+    FOR_BLOCKS(at.count, take_noise(self, &at, q, n, eps));
   }
 }
 
 /* ---- products with the Jacobian of the noise, (v - J v) / sqrt(1 - alpha_bar) */
 
-/* One of the vectors v[count, d, lanes] in one lane; without vectors they are the unit vectors. */
+/* One of the vectors v[count, d, lanes], in the lanes of `at`; without vectors they are the unit vectors. */
 typedef struct {
-  const double *v; /* entries `stride` apart; NULL: unit vector k */
-  size_t stride, k;
-  double *out; /* its product, likewise */
+  const OracleLanes *at;
+  size_t d, k;
+  const double *v; /* [d, lanes]; NULL: unit vector k */
+  double *out; /* [d, lanes]: its product */
 } OracleVector;
 
-static OracleVector prior_oracle_vector(const ChainProducts *products, size_t d, size_t lanes, size_t k,
-                                        size_t lane) {
-  const size_t from = k * d * lanes + lane;
+static OracleVector prior_oracle_vector(const ChainProducts *products, const OracleLanes *at, size_t d,
+                                        size_t k) {
+  const size_t from = k * d * at->lanes + at->first;
   return (OracleVector){
-      .v = products->v ? products->v + from : NULL, .stride = lanes, .k = k, .out = products->out + from};
+      .at = at, .d = d, .k = k, .v = products->v ? products->v + from : NULL, .out = products->out + from};
 }
 
-static double prior_oracle_entry(const OracleVector *vector, size_t i) {
-  return vector->v ? vector->v[i * vector->stride] : i == vector->k;
+/* Returns entry i in VECTOR_LANES lanes from lane q on. */
+static const double *prior_oracle_entries(const OracleVector *vector, size_t i, size_t q) {
+  static const double zeros[VECTOR_LANES], ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+  if (vector->v) return vector->v + i * vector->at->lanes + q;
+  return i == vector->k ? ones : zeros;
 }
 
-static double prior_oracle_length(const OracleVector *vector, size_t d) {
-  double square = 0;
-  for (size_t i = 0; i < d; i++) square += prior_oracle_entry(vector, i) * prior_oracle_entry(vector, i);
-  return sqrt(square);
-}
-
-/* Computes the products by the oracle's own: a row for each vector of each lane. */
-static void prior_oracle_multiply(const OraclePrior *self, OracleLanes at, const ChainProducts *products) {
-  const Oracle *oracle = &self->oracle;
-  const size_t d = (size_t)oracle->d, batch = (size_t)oracle->batch,
-               rows = (size_t)products->count * at.lanes;
-  at.count = 1;
-  for (size_t first = 0, m; first < rows; first += m) {
-    m = rows - first < batch ? rows - first : batch;
-    for (size_t q = 0; q < m; q++) {
-      at.first = (first + q) % at.lanes;
-      const OracleVector v = prior_oracle_vector(products, d, at.lanes, (first + q) / at.lanes, at.first);
-      prior_oracle_place_points(self, &at, oracle->x + q * d);
-      for (size_t i = 0; i < d; i++) oracle->v[q * d + i] = prior_oracle_entry(&v, i);
+/* Computes length[count], which is 1 in place of 0. */
+static void prior_oracle_measure(const OracleVector *vector, double *length) {
+  const size_t count = vector->at->count;
+  for (size_t n = 0; n < count; n++) length[n] = vector->v ? 0 : 1;
+  if (!vector->v) return;
+  for (size_t i = 0; i < vector->d; i++)
+    for (size_t n = 0; n < count; n++) {
+      const double v = vector->v[i * vector->at->lanes + n];
+      length[n] += v * v;
     }
-    prior_oracle_ask(oracle, true, m, &at);
-    for (size_t q = 0; q < m; q++) {
-      const OracleVector v =
-          prior_oracle_vector(products, d, at.lanes, (first + q) / at.lanes, (first + q) % at.lanes);
-      for (size_t i = 0; i < d; i++)
-        v.out[i * v.stride] = (prior_oracle_entry(&v, i) - oracle->answer[q * d + i]) / at.noise;
+  for (size_t n = 0; n < count; n++) length[n] = length[n] > 0 ? sqrt(length[n]) : 1;
+}
+
+/* Writes the vector to rows v[count, d]. */
+INLINE void place_vector(const OracleVector *vector, size_t q, size_t n, double *rows) {
+  const size_t d = vector->d;
+  for (size_t i = 0; i < d; i++) {
+    const double *v = prior_oracle_entries(vector, i, q);
+    for (size_t j = 0; j < n; j++) rows[(q + j) * d + i] = v[j];
+  }
+}
+
+/* Takes the vector's product from rows J v[count, d]. */
+INLINE void take_product(const OracleVector *vector, size_t q, size_t n, const double *rows) {
+  const size_t d = vector->d, lanes = vector->at->lanes;
+  const double over = 1 / vector->at->noise;
+  for (size_t i = 0; i < d; i++) {
+    const double *v = prior_oracle_entries(vector, i, q);
+    double *out = vector->out + i * lanes + q;
+    for (size_t j = 0; j < n; j++) out[j] = (v[j] - rows[(q + j) * d + i]) * over;
+  }
+}
+
+/* Points moved along a vector in each lane, or D there. */
+typedef struct {
+  const double *points, *length; /* [count, d], [count]: before; of the vector */
+  double *forwards, *backwards; /* [count, d] */
+  double step;
+} OracleMoved;
+
+INLINE void move_points(const OracleVector *vector, size_t q, size_t n, const OracleMoved *moved) {
+  const size_t d = vector->d;
+  double factor[VECTOR_LANES];
+  for (size_t j = 0; j < n; j++) factor[j] = moved->step / moved->length[q + j];
+  for (size_t i = 0; i < d; i++) {
+    const double *v = prior_oracle_entries(vector, i, q);
+    for (size_t j = 0; j < n; j++) {
+      const size_t at = (q + j) * d + i;
+      const double along = factor[j] * v[j];
+      moved->forwards[at] = moved->points[at] + along;
+      moved->backwards[at] = moved->points[at] - along;
     }
   }
 }
 
-/* Moves a row of x along a vector by `step`. */
-static void prior_oracle_move(const OracleVector *v, size_t d, double step, double *x) {
-  const double length = prior_oracle_length(v, d), factor = length > 0 ? step / length : 0;
-  for (size_t i = 0; i < d; i++) x[i] += factor * prior_oracle_entry(v, i);
+/* Takes the vector's product from D at these points. */
+INLINE void take_difference(const OracleVector *vector, size_t q, size_t n, const OracleMoved *moved) {
+  const size_t d = vector->d, lanes = vector->at->lanes;
+  const double over = 1 / vector->at->noise, *forwards = moved->forwards, *backwards = moved->backwards;
+  double factor[VECTOR_LANES];
+  for (size_t j = 0; j < n; j++) factor[j] = 0.5 * moved->length[q + j] / moved->step;
+  for (size_t i = 0; i < d; i++) {
+    const double *v = prior_oracle_entries(vector, i, q);
+    double *out = vector->out + i * lanes + q;
+    for (size_t j = 0; j < n; j++) {
+      const size_t at = (q + j) * d + i;
+      out[j] = (v[j] - factor[j] * (forwards[at] - backwards[at])) * over;
+    }
+  }
 }
 
-/* Computes the product from the means at the points moved forwards and backwards. */
-static void prior_oracle_take_difference(const OracleVector *v, size_t d, double step, const double *forwards,
-                                         const double *backwards, double noise) {
-  const double factor = 0.5 * prior_oracle_length(v, d) / step;
-  for (size_t i = 0; i < d; i++)
-    v->out[i * v->stride] = (prior_oracle_entry(v, i) - factor * (forwards[i] - backwards[i])) / noise;
+/* Vectors first .. first + count - 1 of those whose products are wanted, in one call. */
+typedef struct {
+  const ChainProducts *products;
+  size_t first, count;
+} OracleCall;
+
+/* Computes the products by the oracle's own: a row for each vector of each lane. */
+static void prior_oracle_multiply(const OraclePrior *self, const OracleLanes *at, OracleCall call) {
+  const Oracle *oracle = &self->oracle;
+  const size_t d = (size_t)oracle->d, entries = at->count * d;
+  FOR_BLOCKS(at->count, place_points(self, at, q, n, oracle->x));
+  for (size_t k = 0; k < call.count; k++) {
+    const OracleVector vector = prior_oracle_vector(call.products, at, d, call.first + k);
+    if (k > 0) memcpy(oracle->x + k * entries, oracle->x, entries * sizeof *oracle->x);
+    FOR_BLOCKS(at->count, place_vector(&vector, q, n, oracle->v + k * entries));
+  }
+  prior_oracle_ask(oracle, true, call.count * at->count, at);
+  for (size_t k = 0; k < call.count; k++) {
+    const OracleVector vector = prior_oracle_vector(call.products, at, d, call.first + k);
+    FOR_BLOCKS(at->count, take_product(&vector, q, n, oracle->answer + k * entries));
+  }
 }
 
-/* Computes the products by central differences: for one vector after the other, rows are the points of some
- * lanes, moved forwards and then backwards. */
-static void prior_oracle_difference(const OraclePrior *self, OracleLanes at, const ChainProducts *products) {
+/* Computes the products by central differences: rows are the points of the lanes moved forwards along one
+ * vector after the other, and then backwards. */
+static void prior_oracle_difference(const OraclePrior *self, const OracleLanes *at, OracleCall call) {
   static const double SHARE = 0.003; /* of the noise: in single precision three digits are left */
   const Oracle *oracle = &self->oracle;
-  const size_t d = (size_t)oracle->d, half = (size_t)oracle->batch / 2, count = (size_t)products->count,
-               most = half > count ? half / count : 1;
-  const double step = SHARE * at.sigma;
-  for (at.first = 0; at.first < at.lanes; at.first += at.count) {
-    at.count = at.lanes - at.first < most ? at.lanes - at.first : most;
-    const size_t together = half / at.count; /* vectors of a call */
-    for (size_t k = 0, n; k < count; k += n) {
-      n = count - k < together ? count - k : together;
-      const size_t rows = n * at.count;
-      double *forwards = oracle->x, *backwards = forwards + rows * d;
-      for (size_t q = 0; q < rows; q += at.count) prior_oracle_place_points(self, &at, forwards + q * d);
-      memcpy(backwards, forwards, rows * d * sizeof *forwards);
-      for (size_t q = 0; q < rows; q++) {
-        const OracleVector v =
-            prior_oracle_vector(products, d, at.lanes, k + q / at.count, at.first + q % at.count);
-        prior_oracle_move(&v, d, step, forwards + q * d);
-        prior_oracle_move(&v, d, -step, backwards + q * d);
-      }
-      prior_oracle_ask(oracle, false, 2 * rows, &at);
-      for (size_t q = 0; q < rows; q++) {
-        const OracleVector v =
-            prior_oracle_vector(products, d, at.lanes, k + q / at.count, at.first + q % at.count);
-        prior_oracle_take_difference(&v, d, step, oracle->answer + q * d, oracle->answer + (rows + q) * d,
-                                     at.noise);
-      }
-    }
+  const size_t d = (size_t)oracle->d, entries = at->count * d;
+  OracleMoved moved = {.points = oracle->v, .step = SHARE * at->sigma};
+  FOR_BLOCKS(at->count, place_points(self, at, q, n, oracle->v));
+  for (size_t k = 0; k < call.count; k++) {
+    const OracleVector vector = prior_oracle_vector(call.products, at, d, call.first + k);
+    double *length = self->length + k * at->count;
+    prior_oracle_measure(&vector, length);
+    moved.length = length;
+    moved.forwards = oracle->x + k * entries;
+    moved.backwards = moved.forwards + call.count * entries;
+    FOR_BLOCKS(at->count, move_points(&vector, q, n, &moved));
+  }
+  prior_oracle_ask(oracle, false, 2 * call.count * at->count, at);
+  for (size_t k = 0; k < call.count; k++) {
+    const OracleVector vector = prior_oracle_vector(call.products, at, d, call.first + k);
+    moved.length = self->length + k * at->count;
+    moved.forwards = oracle->answer + k * entries;
+    moved.backwards = moved.forwards + call.count * entries;
+    FOR_BLOCKS(at->count, take_difference(&vector, q, n, &moved));
   }
 }
 
 static void prior_oracle_noise_products(const Chain *chain, int t, int lanes, const double *s, double *eps,
                                         const ChainProducts *products) {
   const OraclePrior *self = chain->state;
-  const OracleLanes at = prior_oracle_lanes(self, t, lanes, s);
+  const size_t count = (size_t)products->count,
+               room = (size_t)self->oracle.batch / (self->oracle.product ? 1 : 2), /* of a call */
+      most = room > count ? room / count : 1;
+  OracleLanes at = prior_oracle_lanes(self, t, lanes, s);
   if (eps) prior_oracle_noise(chain, t, lanes, s, eps);
-  if (self->oracle.product)
-    prior_oracle_multiply(self, at, products);
-  else
-    prior_oracle_difference(self, at, products);
+  for (at.first = 0; at.first < at.lanes; at.first += at.count) {
+    at.count = at.lanes - at.first < most ? at.lanes - at.first : most;
+    const size_t together = room / at.count; /* vectors of a call */
+    for (size_t k = 0; k < count; k += together) {
+      const OracleCall call = {products, k, count - k < together ? count - k : together};
+      if (self->oracle.product)
+        prior_oracle_multiply(self, &at, call);
+      else
+        prior_oracle_difference(self, &at, call);
+    }
+  }
 }
 
 static void prior_oracle_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
@@ -216,17 +277,18 @@ const PriorOps *prior_oracle_family(void) { return &oracle_ops; }
 /* Creates the prior with a chain that still lacks its coordinates. */
 static Status prior_oracle_create(Arena *memory, const PriorOps *ops, const Oracle *oracle,
                                   const ScheduleRule *rule, Prior *out) {
-  enum { WIDTH = 1024 };
   OraclePrior *self;
   ALLOCATE(memory, self, 1);
   *out = (Prior){.memory = memory, .ops = ops, .d = oracle->d, .state = self, .chain = &self->chain};
   self->oracle = *oracle;
   self->sigma_max = INFINITY;
-  self->width = oracle->batch < WIDTH ? oracle->batch : WIDTH;
+  self->width = oracle->batch;
   TRY(denoiser_chain_create(memory, &self->chain, oracle->d, rule, LAST_STAGE_REPAIRED));
+  self->chain.lanes = oracle->batch;
   const size_t vector = (size_t)oracle->d * (size_t)self->width;
   ALLOCATE(memory, self->theta, vector);
   ALLOCATE(memory, self->scratch, 2 * vector);
+  ALLOCATE(memory, self->length, oracle->batch);
   self->chain.state = self;
   self->chain.noise = prior_oracle_noise;
   self->chain.noise_vjp = prior_oracle_noise_vjp;

@@ -35,28 +35,37 @@
 /* Directions between which steps have the exact covariance. */
 enum { MOST_EXACT = 32 };
 
+/* Returns the lanes of a chunk, of `all` at most. */
+static int cloud_lanes(const Cloud *self, int all) {
+  const size_t d = (size_t)self->d, r = (size_t)self->rank, q = (size_t)self->directions;
+  return denoiser_chain_lanes(self->target->chain, 2 * q * (d + q) + 8 * r * r + 12 * d, all);
+}
+
 static Status cloud_create(Arena *memory, const CloudTarget *target, int draws, Cloud *out) {
   const size_t d = (size_t)target->chain->d, r = (size_t)target->seen->rank, n = (size_t)target->particles,
                most = draws > target->particles ? (size_t)draws : n, m = r < MOST_EXACT ? r : MOST_EXACT;
   *out = (Cloud){
       .target = target, .d = target->chain->d, .rank = target->seen->rank, .particles = target->particles};
   out->directions = cloud_end_directions(out) > out->rank ? cloud_end_directions(out) : out->rank + 1;
+  out->lanes = cloud_lanes(out, (int)most);
+  const size_t lanes = (size_t)out->lanes;
   ALLOCATE(memory, out->a, (r + 1) * d);
   out->exact = (int)m;
   ALLOCATE_ARRAYS(memory, d * n, &out->x, &out->mean, &out->pull);
   ALLOCATE(memory, out->root, m * m * n);
   ALLOCATE(memory, out->spare, (m * m > d ? m * m : d) * n);
-  ALLOCATE(memory, out->step, m * m * CHUNK_LANES);
-  ALLOCATE_ARRAYS(memory, m * CHUNK_LANES, &out->of_pull, &out->of_noise);
+  ALLOCATE(memory, out->step, m * m * lanes);
+  ALLOCATE_ARRAYS(memory, m * lanes, &out->of_pull, &out->of_noise);
   ALLOCATE_ARRAYS(memory, n, &out->log_twist, &out->log_weight, &out->weight, &out->slope);
   ALLOCATE(memory, out->ancestor, most);
-  ALLOCATE_ARRAYS(memory, d * CHUNK_LANES, &out->state, &out->denoised, &out->product, &out->noise);
-  ALLOCATE_ARRAYS(memory, (size_t)out->directions * d * CHUNK_LANES, &out->along, &out->products);
-  ALLOCATE(memory, out->square, r * r * CHUNK_LANES);
-  ALLOCATE_ARRAYS(memory, r * CHUNK_LANES, &out->rest, &out->solved);
-  ALLOCATE(memory, out->jitters, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, d * lanes, &out->state, &out->denoised, &out->product, &out->noise);
+  ALLOCATE_ARRAYS(memory, (size_t)out->directions * d * lanes, &out->along, &out->products);
+  ALLOCATE(memory, out->square, r * r * lanes);
+  ALLOCATE_ARRAYS(memory, r * lanes, &out->rest, &out->solved);
+  ALLOCATE_ARRAYS(memory, lanes, &out->left, &out->right);
+  ALLOCATE(memory, out->jitters, lanes);
   TRY(particles_evidence_create(memory, out->particles, &out->evidence));
-  if (cloud_has_rows(target)) TRY(cloud_rows_create(memory, target, &out->rows));
+  if (cloud_has_rows(target)) TRY(cloud_rows_create(memory, target, out->lanes, &out->rows));
   for (size_t k = 0; k < r; k++)
     for (size_t i = 0; i < d; i++)
       out->a[k * d + i] = target->seen->value[k] * target->seen->direction[k * d + i];
@@ -228,7 +237,7 @@ static void cloud_move(Cloud *self, int t, Chunk *chunk) {
   const int n = chunk->lanes, d = self->d;
   const double from = cloud_noise(self->target->chain, t), to = cloud_noise(self->target->chain, t - 1),
                a = to / from;
-  double *log_weight = self->log_weight + chunk->first, v[CHUNK_LANES], root[CHUNK_LANES];
+  double *log_weight = self->log_weight + chunk->first, *v = self->left, *root = self->right;
   for (int p = 0; p < n; p++) {
     v[p] = (1 - a) * (to + (from - to) * self->slope[chunk->first + p]);
     root[p] = sqrt(v[p]);
@@ -294,9 +303,8 @@ static void cloud_resample(Cloud *self, Rng *choices) {
 
 /* Replaces log psi in the weights of a chunk at stage 1 by an estimate of what it stands for. */
 static void cloud_correct(Cloud *self, Chunk *chunk) {
-  double log_ratio[CHUNK_LANES];
-  cloud_rows_draw(self, chunk, self->rest, log_ratio);
-  lanes_add((size_t)chunk->lanes, 1, log_ratio, self->log_weight + chunk->first);
+  cloud_rows_draw(self, chunk, self->rest, self->left);
+  lanes_add((size_t)chunk->lanes, 1, self->left, self->log_weight + chunk->first);
 }
 
 /* Draws u, orthogonal to the first directions if there are others. */
@@ -321,7 +329,8 @@ static double cloud_descend(Cloud *self, RngLanes *particles, Rng *choices) {
   for (int t = stages; t >= 1; t--) {
     uint32_t position = particles->position;
     cloud_choose_direction(self, choices);
-    for (Chunk chunk = chunk_begin(*particles); chunk.lanes > 0; chunk_next(&chunk, *particles)) {
+    for (Chunk chunk = chunk_begin_narrow(*particles, self->lanes); chunk.lanes > 0;
+         chunk_next(&chunk, *particles)) {
       if (t == stages)
         cloud_start(self, &chunk);
       else
@@ -377,7 +386,7 @@ Status cloud_draw(const CloudTarget *target, RngLanes rng, double *z, DrawNotes 
   notes->calls = (double)target->chain->schedule.stages * n / draws * (2 + cloud.rank) + 1 +
                  cloud_end_directions(&cloud);
   rng.position = particles.position;
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng))
+  for (Chunk chunk = chunk_begin_narrow(rng, cloud.lanes); chunk.lanes > 0; chunk_next(&chunk, rng))
     cloud_end_draw(&end, chosen + chunk.first, &chunk, z);
   return STATUS_OK;
 }

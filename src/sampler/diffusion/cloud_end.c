@@ -27,15 +27,16 @@ int cloud_end_directions(const Cloud *cloud) {
 
 Status cloud_end_create(Arena *memory, Cloud *cloud, Rng *choices, CloudEnd *out) {
   SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)cloud->d, r = (size_t)cloud->rank, q = (size_t)cloud_end_directions(cloud);
+  const size_t d = (size_t)cloud->d, r = (size_t)cloud->rank, q = (size_t)cloud_end_directions(cloud),
+               lanes = (size_t)cloud->lanes;
   double *length;
   *out = (CloudEnd){.cloud = cloud, .count = (int)q};
   ALLOCATE(&scratch, length, q);
   ALLOCATE(memory, out->basis, q * d);
-  ALLOCATE_ARRAYS(memory, q * q * CHUNK_LANES, &out->gram, &out->factor);
-  ALLOCATE(memory, out->seen, r * r * CHUNK_LANES);
-  ALLOCATE_ARRAYS(memory, q * CHUNK_LANES, &out->z, &out->coefficient, &out->along);
-  ALLOCATE(memory, out->level, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, q * q * lanes, &out->gram, &out->factor);
+  ALLOCATE(memory, out->seen, r * r * lanes);
+  ALLOCATE_ARRAYS(memory, q * lanes, &out->z, &out->coefficient, &out->along);
+  ALLOCATE(memory, out->level, lanes);
   memcpy(out->basis, cloud->target->seen->direction, r * d * sizeof *out->basis);
   for (size_t k = r; k < q; k++) rng_normal(choices, cloud->d, out->basis + k * d);
   linalg_factor_orthonormalise((int)q, cloud->d, 1, out->basis, length);
@@ -77,7 +78,7 @@ static void cloud_end_factorise(CloudEnd *self, int n) {
 static void cloud_end_condition_rows(CloudEnd *self, Chunk *chunk) {
   Cloud *cloud = self->cloud;
   const int r = cloud->rank, q = self->count, n = chunk->lanes;
-  double *h = cloud->rest, ignored[CHUNK_LANES];
+  double *h = cloud->rest, *ignored = cloud->left;
   for (int k = 0; k < r; k++)
     for (int j = 0; j < r; j++)
       memcpy(cloud->square + (k * r + j) * n, self->gram + (k * q + j) * n, (size_t)n * sizeof *h);
@@ -126,7 +127,7 @@ static void cloud_end_condition(CloudEnd *self, Chunk *chunk) {
 /* Computes along = L^-T z, and coefficient = L z - G along - level B normals[d, n]. */
 static void cloud_end_combine(CloudEnd *self, int n, const double *normals) {
   const int d = self->cloud->d, q = self->count;
-  double sum[CHUNK_LANES];
+  double *sum = self->cloud->left;
   for (int j = 0; j < q; j++) {
     cloud_project(d, n, self->basis + j * d, normals, sum);
     for (int p = 0; p < n; p++) self->coefficient[j * n + p] = -self->level[p] * sum[p];

@@ -83,18 +83,18 @@ Status cloud_functions_find(Arena *memory, const HistoryView *view, const double
 
 /* ---- values */
 
-Status cloud_functions_create(Arena *memory, const CloudTarget *target, CloudFunctions *out) {
-  const size_t d = (size_t)target->chain->d, r = (size_t)target->seen->rank;
-  const int fit = likelihood_most_points(target->chain->d) / (2 * CHUNK_LANES);
+Status cloud_functions_create(Arena *memory, const CloudTarget *target, int lanes, CloudFunctions *out) {
+  const size_t d = (size_t)target->chain->d, r = (size_t)target->seen->rank, n = (size_t)lanes;
+  const int fit = likelihood_most_points(target->chain->d) / (2 * lanes);
   *out = (CloudFunctions){.together = fit > 1 ? fit : 1};
   if (out->together > (int)r) out->together = (int)r;
-  const size_t points = 2 * (size_t)out->together * CHUNK_LANES;
+  const size_t points = 2 * (size_t)out->together * n;
   ALLOCATE_ARRAYS(memory, d * points, &out->point, &out->gradient);
-  ALLOCATE(memory, out->centre, d * CHUNK_LANES);
+  ALLOCATE(memory, out->centre, d * n);
   ALLOCATE(memory, out->value, points);
-  ALLOCATE_ARRAYS(memory, r * CHUNK_LANES, &out->start, &out->step, &out->trial, &out->deviation);
-  ALLOCATE(memory, out->best, CHUNK_LANES);
-  ALLOCATE(memory, out->open, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, r * n, &out->start, &out->step, &out->trial, &out->deviation);
+  ALLOCATE(memory, out->best, n);
+  ALLOCATE(memory, out->open, n);
   return STATUS_OK;
 }
 
@@ -198,8 +198,9 @@ static bool functions_find_step(Cloud *cloud, int n) {
   CloudRows *rows = &cloud->rows;
   CloudFunctions *self = &rows->functions;
   const int r = cloud->rank, entries = r * n;
-  double decrement[CHUNK_LANES] = {0};
+  double *decrement = cloud->right;
   bool any = false;
+  memset(decrement, 0, (size_t)n * sizeof *decrement);
   cloud_functions_evaluate(cloud, n, rows->mode, self->best, self->step);
   memcpy(self->start, rows->mode, (size_t)entries * sizeof *self->start);
   for (int k = 0; k < entries; k++) rows->vector[k] = rows->mode[k] - rows->mean[k];

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* What a likelihood that is known by a function needs (cloud_functions.c), for n <= CHUNK_LANES particles. */
+/* What a likelihood that is known by a function needs (cloud_functions.c), for n <= lanes particles. */
 typedef struct {
   int together; /* G: directions along which points are asked about at once */
   double *point, *gradient, *value; /* [d, 2 G n], [d, 2 G n], [2 G n] */
@@ -20,7 +20,7 @@ typedef struct {
   bool *open; /* [n]: particles that still have to take the step */
 } CloudFunctions;
 
-/* What evidence that is not Gaussian needs (cloud_rows.c), for n <= CHUNK_LANES particles. */
+/* What evidence that is not Gaussian needs (cloud_rows.c), for n <= lanes particles. */
 typedef struct {
   int rank; /* r */
   HistoryView view;
@@ -38,6 +38,7 @@ typedef struct {
   const CloudTarget *target;
   int d, rank, particles; /* r, N */
   int directions; /* most in which products are made at a time */
+  int lanes; /* most of a chunk: particles, or draws at the end */
   double *a; /* [r + 1, d]: A; u */
   int exact; /* m: directions between which steps have the exact covariance */
   double *x, *mean, *pull; /* [d, N]: x, D, g */
@@ -47,13 +48,14 @@ typedef struct {
   double *spare; /* [max(d, m m), N] */
   int *ancestor; /* [max(N, M)] */
   ParticleEvidence evidence;
-  /* n <= CHUNK_LANES particles, lane last. */
+  /* n <= lanes particles, lane last. */
   double *state, *denoised, *product; /* [d, n]: of the chain; D; scratch */
   double *along, *products; /* [directions, d, n]: C times each direction; scratch */
   double *square, *rest, *solved; /* [r, r, n], [r, n], [r, n]: T; e; T^-1 e */
   double *noise; /* [d, n] */
   double *step; /* [m, m, n]: of `root` */
   double *of_pull, *of_noise; /* [m, n] */
+  double *left, *right; /* [n]: scratch */
   int *jitters; /* [n] */
   CloudRows rows; /* if the target has rows */
   int64_t *fallbacks;
@@ -86,8 +88,8 @@ static inline bool cloud_has_functions(const CloudTarget *target) {
 
 /* ---- evidence that is not Gaussian */
 
-/* Creates what it needs. */
-Status cloud_rows_create(Arena *memory, const CloudTarget *target, CloudRows *out);
+/* Creates what it needs, for at most so many particles at a time. */
+Status cloud_rows_create(Arena *memory, const CloudTarget *target, int lanes, CloudRows *out);
 /* Computes log psi and solved = T^-1 e, from D and square = A C A', which is overwritten; `noise` is that of
  * the stage. */
 void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist);
@@ -100,7 +102,7 @@ void cloud_rows_weigh(Cloud *cloud, int n, const double *h);
 
 /* ---- evidence that is known by a function */
 
-Status cloud_functions_create(Arena *memory, const CloudTarget *target, CloudFunctions *out);
+Status cloud_functions_create(Arena *memory, const CloudTarget *target, int lanes, CloudFunctions *out);
 /* Computes value[n] at h[r, n], and V times the gradient, slope[r, n], unless that is NULL. */
 void cloud_functions_evaluate(Cloud *cloud, int n, const double *h, double *value, double *slope);
 /* Finds the mode, and the factor of K^-1 + Lambda, which it leaves in irls.factor, from m and K = square. */
@@ -112,7 +114,7 @@ typedef struct {
   Cloud *cloud;
   int count; /* q */
   double *basis; /* [q, d]: B, rows of length 1, first those in the span of A */
-  /* n <= CHUNK_LANES draws, lane last. */
+  /* n <= lanes draws, lane last. */
   double *gram, *factor; /* [q, q, n]: B C B' and its Cholesky factor L */
   double *seen; /* [r, r, n]: A L, whose other columns are 0 */
   double *z, *coefficient, *along; /* [q, n]; [q, n]: of B; of C B' */
@@ -121,7 +123,7 @@ typedef struct {
 
 /* Returns q. */
 int cloud_end_directions(const Cloud *cloud);
-/* Creates it, for at most CHUNK_LANES draws at a time. */
+/* Creates it, for at most cloud->lanes draws at a time. */
 Status cloud_end_create(Arena *memory, Cloud *cloud, Rng *choices, CloudEnd *out);
 /* Makes the draws of a chunk, columns of z[d, M], from the chosen particles at stage 1. */
 void cloud_end_draw(CloudEnd *self, const int *chosen, Chunk *chunk, double *z);

@@ -26,18 +26,18 @@ static const double MODE_TOLERANCE = 0.01;
 /* Added to the diagonal of K, and the least that is left on it, as shares of the noise. */
 static const double RIDGE = 1e-9, LEAST_VARIANCE = 1e-6;
 
-Status cloud_rows_create(Arena *memory, const CloudTarget *target, CloudRows *out) {
+Status cloud_rows_create(Arena *memory, const CloudTarget *target, int lanes, CloudRows *out) {
   const int r = target->seen->rank;
-  const size_t vector = (size_t)r * CHUNK_LANES, matrix = (size_t)r * vector;
+  const size_t vector = (size_t)r * (size_t)lanes, matrix = (size_t)r * vector;
   *out = (CloudRows){.rank = r};
   ALLOCATE_ARRAYS(memory, matrix, &out->root, &out->prior, &out->precision);
   ALLOCATE_ARRAYS(memory, vector, &out->mean, &out->information, &out->vector, &out->mode, &out->off,
                   &out->candidate);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &out->value, &out->log_twist, &out->top, &out->total, &out->uniform,
+  ALLOCATE_ARRAYS(memory, lanes, &out->value, &out->log_twist, &out->top, &out->total, &out->uniform,
                   &out->share, &out->old_share);
-  ALLOCATE(memory, out->jitters, CHUNK_LANES);
-  if (cloud_has_functions(target)) TRY(cloud_functions_create(memory, target, &out->functions));
-  return irls_create(memory, r, CHUNK_LANES, MODE_TOLERANCE, &out->irls);
+  ALLOCATE(memory, out->jitters, lanes);
+  if (cloud_has_functions(target)) TRY(cloud_functions_create(memory, target, lanes, &out->functions));
+  return irls_create(memory, r, lanes, MODE_TOLERANCE, &out->irls);
 }
 
 /* Replaces lanes of K[r, r, n] that are no covariance by their diagonal. */
@@ -136,7 +136,8 @@ void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist) {
 static void cloud_rows_propose(Cloud *cloud, int n, RngLanes *rng) {
   CloudRows *self = &cloud->rows;
   const int r = self->rank;
-  double *h = self->candidate, square[CHUNK_LANES] = {0};
+  double *h = self->candidate, *square = cloud->right;
+  memset(square, 0, (size_t)n * sizeof *square);
   rng_lanes_normal(rng, r, h);
   for (int k = 0; k < r; k++)
     for (int p = 0; p < n; p++) square[p] += h[k * n + p] * h[k * n + p];

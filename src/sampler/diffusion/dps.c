@@ -22,8 +22,10 @@
 
 #include <float.h>
 
-/* n <= CHUNK_LANES lanes, lane last. */
+/* n <= lanes lanes, lane last. */
 typedef struct {
+  int lanes; /* most of a chunk */
+  bool in_run; /* chunks are of one history each */
   DpsGradient gradient_kind;
   double step_size;
   DpsEvidence evidence;
@@ -31,6 +33,22 @@ typedef struct {
   double *s, *z; /* [d, n] */
   double *zeta; /* [n] */
 } Dps;
+
+/* Computes residual = |y - A s_0|^2 + what no s_0 explains, and g = A' (A s_0 - y). */
+static void dps_gradient_of_one(const OneHistory *one, int d, int lanes, const double *denoised,
+                                double *residual, double *gradient) {
+  const Subspace *seen = &one->seen;
+  history_subspace_project(seen, lanes, denoised, one->along);
+  memset(gradient, 0, (size_t)d * (size_t)lanes * sizeof *gradient);
+  for (int n = 0; n < lanes; n++) residual[n] = seen->residual;
+  for (int k = 0; k < seen->rank; k++)
+    for (int n = k * lanes, m = 0; m < lanes; n++, m++) {
+      const double off = seen->value[k] * one->along[n] - seen->reward[k];
+      residual[m] += off * off;
+      one->along[n] = seen->value[k] * off;
+    }
+  history_subspace_add(seen, lanes, one->along, gradient);
+}
 
 /* Computes first g, half the gradient of the residual over sigma^2. For the quadratic g = Lambda s_0 - b, and
  * residual = sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). */
@@ -45,6 +63,8 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
   if (evidence->rows) {
     history_log_likelihood(evidence->rows, denoised, residual, gradient);
     for (int i = 0; i < n; i++) gradient[i] = -gradient[i];
+  } else if (evidence->one) {
+    dps_gradient_of_one(evidence->one, evidence->d, lanes, denoised, residual, gradient);
   } else {
     memcpy(residual, evidence->constant, (size_t)lanes * sizeof *residual);
     linalg_lanes_add_quadratic(evidence->d, lanes, -2,
@@ -81,22 +101,44 @@ static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
                    sigma_tilde * self->z[n] - self->zeta[m] * self->point.gradient[n];
 }
 
-/* Runs Algorithm 4 for every chunk of lanes. */
+/* Finds what guides the lanes of a view. Errors: STATUS_INTERNAL. */
+static Status dps_find_evidence(Arena *memory, Dps *self, const HistoryView *view, OneHistory *one) {
+  DpsEvidence *evidence = &self->evidence;
+  evidence->lanes = view->lanes;
+  evidence->rows = NULL;
+  evidence->one = self->in_run ? one : NULL;
+  history_residual(view, evidence->constant); /* the sum of squares at theta = shift */
+  if (self->in_run) return one_history_find(memory, view, one);
+  if (!history_evidence(view, evidence->precision, evidence->vector)) evidence->rows = view;
+  return STATUS_OK;
+}
+
+/* Runs Algorithm 4 for the lanes of a chunk, in the coordinates of the chain. Errors: STATUS_INTERNAL. */
+static Status dps_sample_chunk(Dps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
+                               int64_t *fallbacks) {
+  SCRATCH_ARENA(memory);
+  OneHistory one;
+  TRY(dps_find_evidence(&memory, self, view, &one));
+  rng_lanes_normal(&chunk->rng, chain->d, self->s);
+  for (int t = chain->schedule.stages; t >= 1; t--) {
+    dps_stage(self, chain, t, chunk);
+    denoiser_chain_guard(chunk, chain->d, self->s, fallbacks);
+  }
+  return STATUS_OK;
+}
+
+/* Makes the draws; those for which there was no memory are NAN. */
 static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
   Dps *self = sampler->state;
   const Chain *chain = sampler->setup.prior->chain;
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  for (Chunk chunk = chunk_begin_wide(rng, self->lanes, self->in_run); chunk.lanes > 0;
+       chunk_next(&chunk, rng)) {
     const HistoryView in_theta = history_view(history, draws, chunk.first, chunk.lanes),
                       view = history_view_in(in_theta, chain->shift, chain->scale);
-    const bool whole = history_evidence(&view, self->evidence.precision, self->evidence.vector);
-    history_residual(&view, self->evidence.constant); /* the sum of squares at theta = shift */
-    self->evidence.lanes = chunk.lanes;
-    self->evidence.rows = whole ? NULL : &view;
-    rng_lanes_normal(&chunk.rng, chain->d, self->s);
-    for (int t = chain->schedule.stages; t >= 1; t--) {
-      dps_stage(self, chain, t, &chunk);
-      denoiser_chain_guard(&chunk, chain->d, self->s, fallbacks);
+    if (dps_sample_chunk(self, chain, &view, &chunk, fallbacks) != STATUS_OK) {
+      chunk_miss(&chunk, theta);
+      continue;
     }
     denoiser_chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
@@ -105,20 +147,24 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
 
 static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, vector = d * CHUNK_LANES;
+  const size_t d = (size_t)sampler->d;
   const double noise = likelihood_noise(setup->likelihood);
   Dps *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
+  self->in_run = one_history_fits(setup);
+  self->lanes =
+      denoiser_chain_lanes(setup->prior->chain, (self->in_run ? 0 : d * d) + 6 * d, one_history_lanes(setup));
+  const size_t vector = d * (size_t)self->lanes;
   self->gradient_kind =
       config_is(setup->options, "gradient", "at_estimate") ? DPS_AT_ESTIMATE : DPS_THROUGH_NETWORK;
   self->step_size = config_real(setup->options, "step_size");
   self->evidence.d = sampler->d;
   self->evidence.variance = noise * noise;
-  ALLOCATE(memory, self->evidence.precision, d * vector);
+  if (!self->in_run) ALLOCATE(memory, self->evidence.precision, d * vector);
   ALLOCATE_ARRAYS(memory, vector, &self->evidence.vector, &self->s, &self->point.denoised,
                   &self->point.gradient, &self->z, &self->point.scratch);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &self->evidence.constant, &self->point.residual, &self->zeta);
+  ALLOCATE_ARRAYS(memory, self->lanes, &self->evidence.constant, &self->point.residual, &self->zeta);
   return STATUS_OK;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/denoiser/denoiser_chain.h"
-#include "model/history/history.h"
+#include "sampler/one_history.h"
 
 /* What guides the chain of n lanes: the sum of squared residuals sum_l (y_l - phi_l' theta)^2 or, with a
  * likelihood that is not conjugate, the deviance, which is the same for a Gaussian likelihood of variance 1.
@@ -11,6 +11,7 @@
 typedef struct {
   int d, lanes;
   const HistoryView *rows; /* where the deviance is taken from; NULL: the quadratic */
+  const OneHistory *one; /* the same quadratic of all lanes, in place of `precision` and `vector`, or NULL */
   double variance; /* sigma^2; 1 with rows */
   double *precision; /* [d, d, n]: Lambda */
   double *vector; /* [d, n]: b */

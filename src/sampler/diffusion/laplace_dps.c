@@ -14,6 +14,7 @@
 #include "core/linalg/linalg.h"
 #include "io/config/config_rows.h"
 #include "sampler/diffusion/laplace_product.h"
+#include "sampler/one_history.h"
 #include "sampler/sampler.h"
 
 /* How close to the mode IRLS gets, at least, in standard deviations of the stage. The draw itself moves by
@@ -22,10 +23,13 @@
  * pass. */
 static const double MODE_TOLERANCE = 1e-3;
 
-/* n <= CHUNK_LANES lanes, lane last. */
+/* n <= lanes lanes, lane last. */
 typedef struct {
+  int lanes; /* most of a chunk */
+  bool in_run; /* chunks are of one history each */
   LastStage last_stage;
-  LaplaceEvidence evidence;
+  LaplaceEvidence evidence; /* unless `in_run` */
+  OneHistory one; /* if `in_run` */
   double *s, *mu, *z; /* [d, n]: s_t, mu_t(s_t), standard normals */
 } LaplaceDps;
 
@@ -81,6 +85,25 @@ void laplace_dps_glm_product(LaplaceEvidence *evidence, const HistoryView *view,
 
 /* ---- the chain */
 
+/* Draws s from the product of N(mu, v I) and the diffused evidence that all lanes share: in each direction
+ * that is seen the draw mu + sqrt(v) z is moved to where laplace_product_draw has it. */
+static void laplace_dps_draw_seen(const OneHistory *one, const LaplaceStage *stage, int n, const double *z,
+                                  double *s) {
+  const Subspace *seen = &one->seen;
+  const double deviation = sqrt(stage->v), root = sqrt(stage->alpha_bar);
+  history_subspace_project(seen, n, stage->mu, one->along);
+  history_subspace_project(seen, n, z, one->other);
+  for (int k = 0; k < seen->rank; k++) {
+    const double value = seen->value[k] / root, gain = stage->v * value * value, left = 1 / (1 + gain),
+                 narrower = deviation * (sqrt(left) - 1);
+    for (int p = k * n; p < (k + 1) * n; p++)
+      one->along[p] =
+          left * (stage->v * value * seen->reward[k] - gain * one->along[p]) + narrower * one->other[p];
+  }
+  for (int i = 0; i < seen->d * n; i++) s[i] = stage->mu[i] + deviation * z[i];
+  history_subspace_add(seen, n, one->along, s);
+}
+
 /* Runs line 4: draws s_{t-1} from the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage
  * t - 1. Line 2 is stage T + 1, with N(0, I). */
 static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
@@ -95,7 +118,9 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   else
     denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
-  if (self->evidence.whole)
+  if (self->in_run)
+    laplace_dps_draw_seen(&self->one, &stage, chunk->lanes, self->z, self->s);
+  else if (self->evidence.whole)
     laplace_product_draw(&self->evidence, &stage, self->z, self->s);
   else if (stage.v == 0)
     memcpy(self->s, self->mu, (size_t)(chain->d * chunk->lanes) * sizeof *self->s);
@@ -104,24 +129,38 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   denoiser_chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
-/* Runs Algorithm 2 for every chunk of lanes. The evidence of a conjugate likelihood is the same for all
- * stages (Theorem 2). With any other likelihood there is none at first; it is computed at the mode of every
- * stage (Theorem 4). */
+/* Runs Algorithm 2 for the lanes of a chunk, in the coordinates of the chain. The evidence of a conjugate
+ * likelihood is the same for all stages (Theorem 2). With any other likelihood there is none at first; it is
+ * computed at the mode of every stage (Theorem 4). Errors: STATUS_INTERNAL. */
+static Status laplace_dps_sample_chunk(LaplaceDps *self, const Chain *chain, const HistoryView *view,
+                                       Chunk *chunk, int64_t *fallbacks) {
+  SCRATCH_ARENA(memory);
+  LaplaceEvidence *evidence = &self->evidence;
+  evidence->lanes = view->lanes;
+  evidence->started = false;
+  if (self->in_run)
+    TRY(one_history_find(&memory, view, &self->one));
+  else
+    evidence->whole = evidence_decompose_lanes(view, evidence->precision, evidence->vector, evidence->basis,
+                                               evidence->eigenvalue, evidence->rotated);
+  if (evidence->whole) laplace_product_begin(evidence);
+  for (int t = chain->schedule.stages + 1; t >= 1; t--) draw_stage(self, chain, t, view, chunk, fallbacks);
+  return STATUS_OK;
+}
+
+/* Makes the draws; those for which there was no memory are NAN. */
 static void laplace_dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws,
                                double *theta, int64_t *fallbacks) {
   LaplaceDps *self = sampler->state;
-  LaplaceEvidence *evidence = &self->evidence;
   const Chain *chain = sampler->setup.prior->chain;
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  for (Chunk chunk = chunk_begin_wide(rng, self->lanes, self->in_run); chunk.lanes > 0;
+       chunk_next(&chunk, rng)) {
     const HistoryView in_theta = history_view(history, draws, chunk.first, chunk.lanes),
                       view = history_view_in(in_theta, chain->shift, chain->scale);
-    evidence->lanes = chunk.lanes;
-    evidence->started = false;
-    evidence->whole = evidence_decompose_lanes(&view, evidence->precision, evidence->vector, evidence->basis,
-                                               evidence->eigenvalue, evidence->rotated);
-    if (evidence->whole) laplace_product_begin(evidence);
-    for (int t = chain->schedule.stages + 1; t >= 1; t--)
-      draw_stage(self, chain, t, &view, &chunk, fallbacks);
+    if (laplace_dps_sample_chunk(self, chain, &view, &chunk, fallbacks) != STATUS_OK) {
+      chunk_miss(&chunk, theta);
+      continue;
+    }
     denoiser_chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }
@@ -137,16 +176,21 @@ static double laplace_dps_operations(const Sampler *sampler) {
 
 static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t vector = (size_t)sampler->d * CHUNK_LANES;
+  const size_t d = (size_t)sampler->d;
   LaplaceDps *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
+  self->in_run = one_history_fits(setup);
+  self->lanes = denoiser_chain_lanes(setup->prior->chain, (self->in_run ? 0 : 6 * d * d) + 8 * d,
+                                     one_history_lanes(setup));
+  const size_t vector = d * (size_t)self->lanes;
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
   ALLOCATE_ARRAYS(memory, vector, &self->s, &self->mu, &self->z);
-  return laplace_dps_evidence_create(memory, sampler->d, CHUNK_LANES,
-                                     likelihood_rows(setup->likelihood, CHUNK_LANES), &self->evidence);
+  if (self->in_run) return STATUS_OK;
+  return laplace_dps_evidence_create(memory, sampler->d, self->lanes,
+                                     likelihood_rows(setup->likelihood, self->lanes), &self->evidence);
 }
 
 static const ConfigKey KEYS[] = {{WORD("last_stage", "prior",

@@ -34,15 +34,15 @@
 #include "sampler/diffusion/joint_chain.h"
 #include "sampler/sampler.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
-enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
+enum { PARTICLES_MOST = 100000, WEIGHTED_LANES = 4 * CHUNK_LANES };
 
-/* A chunk is G = max(1, MOST_LANES / P) draws, or CHUNK_LANES with one particle, n <= G P lanes; lane g P + k
- * is particle k of draw g. */
+/* A chunk is G draws, n <= G P lanes; lane g P + k is particle k of draw g. */
 typedef struct {
-  int particles; /* P */
+  int particles, groups; /* P; G */
   int cloud_particles; /* 0: auto */
   bool clouds; /* for which nothing below `variance` is needed */
   double *mean, *variance; /* [d]: of the prior, in the chain's coordinates */
@@ -93,9 +93,13 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   denoiser_chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
-static int twisted_groups_per_chunk(int particles) {
-  if (particles == 1) return CHUNK_LANES;
-  return particles < MOST_LANES ? MOST_LANES / particles : 1;
+/* Returns G, for P particles. */
+static int twisted_groups(const SamplerSetup *setup, int particles) {
+  const size_t d = (size_t)setup->prior->d;
+  const double all = fmin((double)particles * setup->runs * setup->draws, INT_MAX);
+  int lanes = denoiser_chain_lanes(setup->prior->chain, 7 * d * d + 16 * d, (int)all);
+  if (particles > 1 && lanes < WEIGHTED_LANES) lanes = WEIGHTED_LANES;
+  return particles < lanes ? lanes / particles : 1;
 }
 
 /* Makes the draws of a chunk, columns of theta[d, total]: of several particles picks one by weight, and adds
@@ -252,8 +256,7 @@ static void twisted_sample(Sampler *sampler, const History *history, RngLanes rn
     return;
   }
   for (int run = 0; run < history->runs; run++) sampler->notes[run].ess = self->particles > 1 ? 0 : NAN;
-  for (Chunk chunk = chunk_begin_narrow(rng, twisted_groups_per_chunk(self->particles)); chunk.lanes > 0;
-       chunk_next(&chunk, rng))
+  for (Chunk chunk = chunk_begin_narrow(rng, self->groups); chunk.lanes > 0; chunk_next(&chunk, rng))
     twisted_sample_groups(self, history, &chunk, theta, sampler->notes, fallbacks);
   denoiser_chain_to_theta(sampler->setup.prior->chain, (int)rng.lanes, theta);
 }
@@ -276,7 +279,6 @@ static Status twisted_create_clouds(Sampler *sampler, const SamplerSetup *setup)
 static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const int64_t particles = twisted_particles(setup->options);
-  const int groups = twisted_groups_per_chunk((int)particles), lanes = groups * (int)particles;
   Twisted *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
@@ -284,11 +286,13 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   if (self->clouds) return twisted_create_clouds(sampler, setup);
   TRY(particles_check_size(sampler->ops->name, particles, (int64_t)setup->runs * setup->draws, "draws"));
   self->particles = (int)particles;
+  self->groups = twisted_groups(setup, self->particles);
+  const int lanes = self->groups * self->particles;
   ALLOCATE(memory, self->z, (size_t)sampler->d * (size_t)lanes);
   ALLOCATE_ARRAYS(memory, lanes, &self->log_weight, &self->log_ratio);
   ALLOCATE(memory, self->ancestor, lanes);
   ALLOCATE(memory, self->share, particles);
-  ALLOCATE(memory, self->uniform, groups);
+  ALLOCATE(memory, self->uniform, self->groups);
   return joint_chain_create(memory, setup, config_is(setup->options, "covariance", "loss"), lanes,
                             &self->chain);
 }

@@ -8,10 +8,11 @@
 /* Least variance of the clean sample given a state, as in diffusion_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 
-Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out) {
-  const size_t vector = (size_t)setup->prior->d * CHUNK_LANES;
+Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, int lanes, bool exponential,
+                           TiltReverse *out) {
+  const size_t vector = (size_t)setup->prior->d * (size_t)lanes;
   *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &out->lane, &out->jitters);
+  ALLOCATE_ARRAYS(memory, lanes, &out->lane, &out->jitters);
   ALLOCATE_ARRAYS(memory, vector, &out->z, &out->s, &out->normal, &out->eps);
   if (!exponential) {
     const size_t d = (size_t)setup->prior->d;

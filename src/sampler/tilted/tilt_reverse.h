@@ -20,7 +20,7 @@
 #include "sampler/diffusion/diffusion_moments.h"
 #include "sampler/sampler.h"
 
-/* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
+/* n <= lanes lanes, lane last, in the chain's coordinates. */
 typedef struct {
   const Chain *chain;
   bool exponential;
@@ -31,7 +31,9 @@ typedef struct {
   int *jitters; /* [n] */
 } TiltReverse;
 
-Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out);
+/* Creates it, for chunks of at most so many lanes. */
+Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, int lanes, bool exponential,
+                           TiltReverse *out);
 
 /* Takes one stage in `count` lanes: self->s[d, count] goes from s_t to s_{t-1}, with the standard normals
  * self->normal[d, count]. */

@@ -23,6 +23,7 @@
 #include "core/linalg/linalg.h"
 #include "sampler/markov/langevin.h"
 #include "sampler/methods.h"
+#include "sampler/one_history.h"
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>
@@ -42,9 +43,11 @@ typedef struct {
   double *precision, *vector; /* [d, d], [d]: Q_t and b_t; [d] if that is diagonal */
 } TiltCloud;
 
-/* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */
+/* n <= lanes lanes, lane last, in the chain's coordinates. */
 typedef struct {
   const Chain *chain;
+  int lanes; /* most of a chunk */
+  bool in_run; /* chunks are of one history each */
   Baseline baseline;
   int steps;
   double step_size, margin;
@@ -274,7 +277,8 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   const double back = 1 / sqrt(chain->schedule.alpha_bar[1]);
   if (self->baseline == BASELINE_EXACT) sampler_sample(&self->exact, history, rng, draws, theta, fallbacks);
   if (self->baseline == BASELINE_SMC) tilted_draw_clouds(sampler, history, rng, draws, theta, fallbacks);
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
+  for (Chunk chunk = chunk_begin_wide(rng, self->lanes, self->in_run); chunk.lanes > 0;
+       chunk_next(&chunk, rng)) {
     const int lanes = chunk.lanes;
     const HistoryView in_theta = history_view(history, draws, chunk.first, lanes),
                       view = history_view_in(in_theta, chain->shift, chain->scale);
@@ -315,30 +319,42 @@ static void tilted_find_moments(Tilted *self) {
   linalg_factor_spectral(d, 1, from->basis, self->stage_variance, self->covariance);
 }
 
+/* Returns the most lanes of a chunk; if these are of one history each, they share the matrices of the tilt.
+ */
+static int tilted_lanes(const SamplerSetup *setup, bool exponential) {
+  const size_t d = (size_t)setup->prior->d,
+               matrices = setup->diagonal ? 0 : (exponential ? 0 : 1) + (one_history_fits(setup) ? 0 : 2);
+  return denoiser_chain_lanes(setup->prior->chain, matrices * d * d + 20 * d, one_history_lanes(setup));
+}
+
 static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const Config *options = setup->options;
   const int d = sampler->d;
-  const size_t vector = (size_t)d * CHUNK_LANES;
   Tilted *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   self->chain = setup->prior->chain;
+  const bool exponential = tilted_reverse_is_exponential(options, d);
+  self->in_run = one_history_fits(setup);
+  self->lanes = tilted_lanes(setup, exponential);
+  const size_t vector = (size_t)d * (size_t)self->lanes;
   self->baseline = tilted_baseline(options);
   self->steps = (int)config_int(options, "steps");
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, setup->diagonal ? (size_t)d : (size_t)d * (size_t)d);
-  if (!setup->diagonal) ALLOCATE_ARRAYS(memory, (size_t)d * vector, &self->matrix, &self->basis.u);
+  if (!setup->diagonal)
+    ALLOCATE_ARRAYS(memory, (size_t)d * (self->in_run ? (size_t)d : vector), &self->matrix, &self->basis.u);
   ALLOCATE_ARRAYS(memory, vector, &self->q, &self->b, &self->s, &self->z, &self->stage_mean,
                   &self->stage_variance, &self->some_x, &self->some_score);
-  ALLOCATE(memory, self->some_log, CHUNK_LANES);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, &self->stage, &self->group_stage, &self->lane);
-  ALLOCATE(memory, self->beyond, CHUNK_LANES);
-  ALLOCATE(memory, self->group, CHUNK_LANES + 1);
-  TRY(langevin_create(memory, d, CHUNK_LANES, &self->langevin));
-  TRY(tilt_reverse_create(memory, setup, tilted_reverse_is_exponential(options, d), &self->reverse));
+  ALLOCATE(memory, self->some_log, self->lanes);
+  ALLOCATE_ARRAYS(memory, self->lanes, &self->stage, &self->group_stage, &self->lane);
+  ALLOCATE(memory, self->beyond, self->lanes);
+  ALLOCATE(memory, self->group, self->lanes + 1);
+  TRY(langevin_create(memory, d, self->lanes, &self->langevin));
+  TRY(tilt_reverse_create(memory, setup, self->lanes, exponential, &self->reverse));
   if (setup->diagonal)
     denoiser_isotropic_moments(setup->prior->isotropic, self->mean, self->covariance);
   else
