@@ -71,11 +71,8 @@ def train(theta, steps, rng):
     return network
 
 
-def main(steps=8000):
-    """Prints what the draws have in common with exact ones, and returns the draws."""
-    rng = np.random.default_rng(1)
-    network = train(circle(20000, rng), steps, rng)
-    agent = thompson.Posterior(thompson.Prior.from_velocity(network, 2), noise=0.2, seed=1)
+def draw(agent, rng):
+    """Prints what the draws given one observation have in common with exact ones, and returns the draws."""
     agent.observe([[1.0, 0.0]], [0.9])                                  # the first coordinate is about 0.9: on a circle two places are left
     theta = agent.draw(2000)
     exact = circle(10 ** 6, rng)
@@ -87,6 +84,13 @@ def main(steps=8000):
         height = np.average(np.abs(draws[:, 1]), weights=weights)
         print(f"{name}: share above the axis {share:.3f}, distance from it {height:.3f}, radius {mean:.3f} +- {spread:.3f}")
     return theta
+
+
+def main(steps=8000):
+    """Trains, and draws."""
+    rng = np.random.default_rng(1)
+    network = train(circle(20000, rng), steps, rng)
+    return draw(thompson.Posterior(thompson.Prior.from_velocity(network, 2), noise=0.2, seed=1), rng)
 
 
 if __name__ == "__main__":

@@ -61,9 +61,10 @@ def answer(stream, kind, content=b""):
 
 
 def raised(error):
-    """An exception of the user's code in one sentence, with the line that raised it."""
+    """An exception of the user's code in one sentence, with the line of it that led there, rather than one of a package that it calls."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(("<string>", "<frozen"))]
-    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    own = [frame for frame in frames if "-packages" not in frame.filename] or frames
+    place = f" ({os.path.basename(own[-1].filename)}, line {own[-1].lineno})" if own else ""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
 

@@ -124,30 +124,6 @@ class Closed(unittest.TestCase):
         self.assertLess(abs(np.hypot(*theta.T).mean() - 1.487), 0.15)  # a standard deviation and a half of the ring
         self.assertTrue(0.25 < (theta[:, 1] > 0).mean() < 0.75)
 
-    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
-    def test_torch(self):
-        """A network of PyTorch in single precision, with its products by differentiation: here one that is the oracle of N(0, I), exact by conjugacy."""
-        import torch
-
-        class Oracle:
-            scale = torch.nn.Parameter(torch.ones(2))
-
-            def at(self, x, sigma):
-                return self.scale * x / (1 + sigma ** 2)
-
-            def __call__(self, x, sigma):
-                with torch.no_grad():
-                    return self.at(torch.tensor(x, dtype=torch.float32), sigma).numpy()
-
-            def jvp(self, x, sigma, v):
-                x, v = (torch.tensor(each, dtype=torch.float32) for each in (x, v))
-                return torch.autograd.functional.jvp(lambda at: self.at(at, sigma), x, v)[1].detach().numpy()
-
-        agent = thompson.Posterior(thompson.Prior.from_oracle(Oracle(), 2, 0.01, 100), noise=1, seed=1)
-        agent.observe([[1.0, 0.0]], [2.0])
-        theta = agent.draw(2000)
-        np.testing.assert_allclose(theta.mean(axis=0), [1, 0], atol=5 / np.sqrt(2000))
-        np.testing.assert_allclose(theta.std(axis=0), [np.sqrt(0.5), 1], rtol=5 / np.sqrt(4000))
 
     def test_sample(self):
         """Samples of the prior have the mixture's mean, and its spread within 10%: a reverse chain of a hundred stages makes samples narrower. 4 000 samples: five standard errors."""
