@@ -47,8 +47,8 @@ def timed(m, answer):
     RECORD[INSIDE] += end - begin
     RECORD[INSIDE_CPU] += stop - start
     RECORD[PYTHON] = stop - STATE["cpu"] - RECORD[INSIDE_CPU]
-    if end - RECORD[LAST] > 0.02:
-        RECORD[PROGRAM_LAST] = program_seconds()
+    if end - STATE.get("asked", 0) > 0.02:
+        RECORD[PROGRAM_LAST], STATE["asked"] = program_seconds(), end
     RECORD[LAST] = end
     return result
 
