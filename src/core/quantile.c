@@ -1,5 +1,6 @@
 #include "core/quantile.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int quantile_compare(const void *a, const void *b) {
@@ -16,7 +17,7 @@ double quantile_of_sorted(int64_t n, const double *values, double share) {
 }
 
 static double quantile_middle_of(double a, double b, double c) {
-  return a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+  return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
 static void quantile_swap(double *a, double *b) {
