@@ -218,8 +218,8 @@ thompson_status thompson_agents_learn_prior_until(thompson_agents *self, const v
   if (status == STATUS_OK) {
     after->fallbacks = before->fallbacks;
     self->posterior = after;
-    thompson_posterior_free(before);
   }
+  thompson_posterior_free(status == STATUS_OK ? before : after);
   return library_finish_prior(status, out);
 }
 

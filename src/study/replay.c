@@ -399,9 +399,13 @@ static Status study_replay_run(const TaskRun *run) {
   return study_replay_summarise_runs(&memory, &block);
 }
 
+static double study_replay_runs(const Study *study) {
+  return fmin((double)study->runs.block, (double)study->runs.most);
+}
+
 /* Returns the number of posteriors in a block: one for each run, or for each arm of each run. */
 static double study_replay_posteriors(const Study *study, const Problem *problem) {
-  return fmin((double)study->runs.block, (double)study->runs.most) * (problem->per_arm ? problem->arms : 1);
+  return study_replay_runs(study) * (problem->per_arm ? problem->arms : 1);
 }
 
 /* Returns the bytes of the draws and moments that a policy with these options holds. */
@@ -412,8 +416,8 @@ static double study_replay_rule_bytes(const Study *study, const Problem *problem
 
 static double study_replay_bytes(const Study *study, const Config *setting, const Problem *problem) {
   const EventLog *log = problem_logged_events(problem);
-  const double runs = fmin((double)study->runs.block, (double)study->runs.most), rows = log->rows,
-               d = problem->d, evidence = study_replay_posteriors(study, problem) * d * d;
+  const double runs = study_replay_runs(study), rows = log->rows, d = problem->d,
+               evidence = study_replay_posteriors(study, problem) * d * d;
   const double numbers =
       rows * d * problem_vectors(problem) + runs * rows * (TERMS + d) + runs * problem->arms * d + evidence;
   double rule = 0;

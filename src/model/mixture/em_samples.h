@@ -20,8 +20,8 @@ typedef struct {
   double *share; /* [C, CHUNK_SAMPLES]; if wide [C, padded] */
   double *features, *coefficient; /* [F, CHUNK_SAMPLES], [C, F]; unless wide */
   double *part, *square; /* [d, CHUNK_SAMPLES], [d, d]; if wide */
-  double *distance,
-      *total; /* [padded]: to the nearest centre, or largest log density; if wide, sum of shares */
+  double *distance; /* [padded]: to the nearest centre; if wide also the largest log density */
+  double *total; /* [padded]: sums of shares before they are divided by them; if wide */
   int *nearest; /* [padded] */
   double *centre; /* [d] */
 } EmSamples;

@@ -280,8 +280,7 @@ static const char *prior_diffusion_doubt(const Prior *prior) {
   for (int l = 1; l < shape->layers; l++)
     if (shape->width[l] < prior->d)
       return "its networks have a hidden layer with fewer units than theta has dimensions, which cannot pass "
-             "on "
-             "the noise of every coordinate, so do not trust its draws; learn it with wider layers, or in "
+             "on the noise of every coordinate, so do not trust its draws; learn it with wider layers, or in "
              "fewer coordinates";
   return NULL;
 }

@@ -39,11 +39,17 @@ static OracleLanes prior_oracle_lanes(const OraclePrior *self, int t, int lanes,
 /* Lanes become rows, and rows lanes, VECTOR_LANES at a time, which lie side by side in memory. Runs a
  * statement for each such block of lanes q .. q + n - 1 of `count`; in whole ones n is a constant. */
 #define FOR_BLOCKS(count, statement)                                                                         \
-  for (size_t q = 0; q + VECTOR_LANES <= (count); q += VECTOR_LANES) {                                       \
-    enum { n = VECTOR_LANES };                                                                               \
-    statement;                                                                                               \
-  }                                                                                                          \
-  for (size_t n = (count) % VECTOR_LANES, q = (count)-n; n > 0; n = 0) statement
+  do {                                                                                                       \
+    const size_t whole = (count) / VECTOR_LANES * VECTOR_LANES, rest = (count)-whole;                        \
+    for (size_t q = 0; q < whole; q += VECTOR_LANES) {                                                       \
+      enum { n = VECTOR_LANES };                                                                             \
+      statement;                                                                                             \
+    }                                                                                                        \
+    if (rest > 0) {                                                                                          \
+      const size_t q = whole, n = rest;                                                                      \
+      statement;                                                                                             \
+    }                                                                                                        \
+  } while (0)
 
 /* Writes lanes to rows of x: x = shift + scale s / sqrt(alpha_bar). */
 INLINE void place_points(const OraclePrior *self, const OracleLanes *at, size_t q, size_t n, double *x) {
