@@ -23,16 +23,11 @@
  * effective sample size, with rewards scaled to [0, 1], and with their variance instead of that of a 0/1
  * reward.
  *
- * If the propensities are right, and the log can show all that the policy does, weights have mean 1: those of
- * `replay` too, which are 1 / p for the events whose arm it chooses, and 0 for others. So do, if each arm is
- * always possible, 1 / p for the events of one arm and 0 for others. The standard error of a mean weight m
- * is taken under this hypothesis, with E[w^2] = mean of w^2 / m if m > 1, and mean of w^2 + (1 - m) max w if
- * m < 1, as if what is missing were large weights; both are exact if the positive weights are all the same.
- */
-#include "core/moments.h"
+ * replay_audit.h judges whether the propensities can be right, and has Wilson's interval. */
 #include "problem/problem_logged.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "study/estimates.h"
+#include "study/replay_audit.h"
 #include "study/simulation.h"
 #include "study/studies.h"
 
@@ -59,22 +54,6 @@ static const struct {
 /* The policies whose weights are known. */
 enum { FROZEN, LEARNING, KINDS };
 
-/* Sums over events. */
-typedef struct {
-  double total, squares, largest; /* of weights */
-  double events; /* number of events */
-  double size; /* effective sample size */
-} Weights;
-
-/* What a log says of its propensities, and of the rewards that there are. */
-typedef struct {
-  double arm, arm_weight; /* ESTIMATES_ARM, ESTIMATES_ARM_WEIGHT */
-  bool arm_0_absent;
-  double least, most; /* a range of rewards */
-  double spread; /* their variance, divided by that of rewards of the same mean at the ends of the range */
-  Moments rewards;
-} Audit;
-
 /* One block of B runs in lockstep. */
 typedef struct {
   const TaskRun *run;
@@ -86,80 +65,15 @@ typedef struct {
   int *events; /* [n], and square[d, d]: scratch of the regression */
   double *square;
   double *terms; /* [B, TERMS, n] */
-  Weights *weights[KINDS]; /* [B] each */
+  ReplayWeights *weights[KINDS]; /* [B] each */
   double least; /* the smallest propensity */
-  Audit audit;
+  ReplayAudit audit;
   double seconds; /* CPU seconds of the policies so far */
 } Block;
 
 /* Returns a term of each event in run b. */
 static double *study_replay_term(const Block *block, int b, int term) {
   return block->terms + ((size_t)b * TERMS + (size_t)term) * (size_t)block->log->rows;
-}
-
-static void study_replay_add_weight(Weights *of, double w) {
-  of->events++;
-  of->total += w;
-  of->squares += w * w;
-  of->largest = fmax(of->largest, w);
-}
-
-/* Computes standard error and range of a mean weight that should be 1. The range is four standard errors, but
- * 2% at least, so that rounded propensities are let through; above 1 it has the second term of Bernstein's
- * inequality, because a few large weights may have come together by chance. */
-static void study_replay_weight_range(const Weights *of, double *se, double *low, double *high) {
-  static const double ERRORS = 4, LEAST = 0.02;
-  const double mean = of->total / of->events, square = of->squares / of->events;
-  /* E[w^2] / number of events. */
-  const double one = (mean > 1 ? square / mean : square + (1 - mean) * of->largest) / of->events;
-  *se = sqrt(fmax(one - 1 / of->events, 0));
-  *low = 1 - fmax(ERRORS * *se, LEAST);
-  *high = 1 + fmax(ERRORS * *se + ERRORS * ERRORS / 3 * one, LEAST);
-}
-
-/* Finds the arm whose mean of 1 / p is too far from 1: the largest if it is too large, else the smallest. */
-static Status study_replay_audit_arms(const EventLog *log, bool unlisted, Audit *out) {
-  SCRATCH_ARENA(scratch);
-  Weights *weights;
-  double se, low, high;
-  bool above = false;
-  ALLOCATE(&scratch, weights, log->arms);
-  for (int e = 0; e < log->rows; e++) {
-    const double w = 1 / log->propensity[e];
-    study_replay_add_weight(&weights[log->arm[e]], w);
-  }
-  out->arm = out->arm_weight = NAN;
-  for (int k = 0; k < log->arms; k++) {
-    weights[k].events = log->rows;
-    study_replay_weight_range(&weights[k], &se, &low, &high);
-    const double mean = weights[k].total / log->rows;
-    if (mean > high ? above && mean <= out->arm_weight : above || mean >= low || mean >= out->arm_weight)
-      continue;
-    above |= mean > high;
-    out->arm = k, out->arm_weight = mean;
-  }
-  out->arm_0_absent = unlisted && !log->has_features && !(weights[0].total > 0);
-  return STATUS_OK;
-}
-
-/* Judges a log; `unlisted`: the number of arms is not given. */
-static Status study_replay_audit(const EventLog *log, bool unlisted, Audit *out) {
-  double least = log->reward[0], most = log->reward[0];
-  for (int e = 0; e < log->rows; e++) {
-    least = fmin(least, log->reward[e]);
-    most = fmax(most, log->reward[e]);
-  }
-  const bool shares = least >= 0 && most <= 1;
-  out->least = fmin(least, 0), out->most = shares ? 1 : fmax(most, 0);
-  /* One more reward at either end: neither this range nor this variance can be 0. */
-  const double n = log->rows + 2;
-  double mean = (out->least + out->most) / n, variance = 0;
-  for (int e = 0; e < log->rows; e++) mean += log->reward[e] / n;
-  for (int e = 0; e < log->rows; e++) variance += pow(log->reward[e] - mean, 2) / n;
-  variance += (pow(out->least - mean, 2) + pow(out->most - mean, 2)) / n;
-  out->spread = variance / ((mean - out->least) * (out->most - mean));
-  out->rewards = moments_of(log->rows, log->reward);
-  return study_replay_audit_arms(log, unlisted, out);
 }
 
 static Status study_replay_block_create(Arena *memory, Block *block) {
@@ -178,7 +92,7 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
   ALLOCATE_ARRAYS(memory, runs, &block->weights[FROZEN], &block->weights[LEARNING]);
   block->least = 1;
   for (int e = 0; e < log->rows; e++) block->least = fmin(block->least, log->propensity[e]);
-  return study_replay_audit(log, config_is(block->run->setting, "problem.arms", "auto"), &block->audit);
+  return replay_audit_log(log, config_is(block->run->setting, "problem.arms", "auto"), &block->audit);
 }
 
 /* Creates the policy before it has learned anything, in place of the one before it. */
@@ -270,13 +184,13 @@ static Status study_value_frozen_policy(Arena *memory, Block *block) {
         study_replay_term(block, b, PREDICTED)[event] =
             predicted + w * (r - problem_logged_predict(log, theta, event, a));
       }
-      study_replay_add_weight(&block->weights[FROZEN][b], w);
+      replay_audit_add_weight(&block->weights[FROZEN][b], w);
     }
     TRY(study_replay_tick(block, k));
   }
   study_replay_end(block);
   for (int b = 0; b < runs; b++) { /* (sum of w)^2 / sum of w^2 */
-    Weights *of = &block->weights[FROZEN][b];
+    ReplayWeights *of = &block->weights[FROZEN][b];
     of->size = of->squares > 0 ? of->total * of->total / of->squares : 0;
   }
   return STATUS_OK;
@@ -305,13 +219,13 @@ static Status study_value_learning_policy(Arena *memory, Block *block) {
     simulation_advance(simulation, k);
     TRY(simulation_choose(simulation));
     for (int b = 0; b < runs; b++) {
-      Weights *of = &block->weights[LEARNING][b];
+      ReplayWeights *of = &block->weights[LEARNING][b];
       const int event = study_replay_event_of_run(block, b);
       const bool same = simulation->arm[b] == block->log->arm[event],
                  used = same && study_replay_accepts(block, b, event);
       study_replay_term(block, b, SAME)[event] = used;
       study_replay_term(block, b, SAME_R)[event] = used * block->log->reward[event];
-      study_replay_add_weight(of, same / block->log->propensity[event]);
+      replay_audit_add_weight(of, same / block->log->propensity[event]);
       of->size += used;
       if (!used) simulation->arm[b] = -1;
     }
@@ -321,32 +235,19 @@ static Status study_value_learning_policy(Arena *memory, Block *block) {
   return STATUS_OK;
 }
 
-/* Computes Wilson's interval of a mean reward of `size` events. Returns the number of 0/1 rewards of the
- * rarer kind that would say as much. */
-static double study_replay_interval(const Audit *audit, double mean, double size, double *low, double *high) {
-  static const double Z = 1.959963984540054; /* of 95% */
-  const double range = audit->most - audit->least, events = size / audit->spread;
-  const double share = fmin(fmax((mean - audit->least) / range, 0), 1);
-  const double middle = (share * events + Z * Z / 2) / (events + Z * Z),
-               half = Z * sqrt(share * (1 - share) * events + Z * Z / 4) / (events + Z * Z);
-  *low = audit->least + range * fmax(middle - half, 0);
-  *high = audit->least + range * fmin(middle + half, 1);
-  return events * fmin(share, 1 - share);
-}
-
 /* Sets the points of a curve that all bootstrap samples share, its value being known. */
-static void study_replay_set_points(const Block *block, const Weights *of, double *curve) {
-  const Audit *audit = &block->audit;
-  curve[ESTIMATES_RARE] = study_replay_interval(audit, curve[ESTIMATES_VALUE], of->size,
+static void study_replay_set_points(const Block *block, const ReplayWeights *of, double *curve) {
+  const ReplayAudit *audit = &block->audit;
+  curve[ESTIMATES_RARE] = replay_audit_interval(audit, curve[ESTIMATES_VALUE], of->size,
                                                 &curve[ESTIMATES_LOW], &curve[ESTIMATES_HIGH]);
   curve[ESTIMATES_LOGGED] = audit->rewards.mean;
   curve[ESTIMATES_LOGGED_SE] = moments_se(audit->rewards);
-  study_replay_interval(audit, audit->rewards.mean, (double)audit->rewards.n, &curve[ESTIMATES_LOGGED_LOW],
+  replay_audit_interval(audit, audit->rewards.mean, (double)audit->rewards.n, &curve[ESTIMATES_LOGGED_LOW],
                         &curve[ESTIMATES_LOGGED_HIGH]);
   curve[ESTIMATES_SIZE] = of->size;
   curve[ESTIMATES_WEIGHT] = of->total / of->events;
-  study_replay_weight_range(of, &curve[ESTIMATES_WEIGHT_SE], &curve[ESTIMATES_WEIGHT_LOW],
-                            &curve[ESTIMATES_WEIGHT_HIGH]);
+  replay_audit_range(of, &curve[ESTIMATES_WEIGHT_SE], &curve[ESTIMATES_WEIGHT_LOW],
+                     &curve[ESTIMATES_WEIGHT_HIGH]);
   curve[ESTIMATES_ARM] = audit->arm;
   curve[ESTIMATES_ARM_WEIGHT] = audit->arm_weight;
   curve[ESTIMATES_ARM_0_ABSENT] = audit->arm_0_absent;
