@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* A change of the program that changes numbers of finished tasks raises this. */
-enum { NUMBERS = 1 };
+enum { NUMBERS = 2 };
 
 /* Returns whether the numbers of a task may depend on a key of its setting as it is written: not if something
  * else that is hashed says the same. What a policy believes is hashed by study_belief_print. */

@@ -112,6 +112,30 @@ class Closed(unittest.TestCase):
         for other in draws[1:]:
             np.testing.assert_allclose(other, draws[0], atol=0.01)
 
+    def test_jacobian_that_is_no_covariance(self):
+        """A linear denoiser whose matrix is off by 5%, as a network's is, so that between observed directions the covariance has negative eigenvalues: draws of one cloud
+        have the posterior's mean and spread, within five standard errors of 500 draws, and what was repaired is counted."""
+        d, noise, rng = 6, 0.05, np.random.default_rng(1)
+        variance, error = np.linspace(0.2, 2, d), 0.05 * rng.standard_normal((d, d)) / np.sqrt(d)
+
+        def matrix(sigma):
+            return np.diag(variance / (variance + sigma ** 2)) + error * sigma / (1 + sigma ** 2)
+
+        def denoise(x, sigma):
+            return x @ matrix(sigma).T
+
+        denoise.jvp = lambda x, sigma, v: v @ matrix(sigma).T
+        a = rng.standard_normal((d, d))
+        y = a @ (np.sqrt(variance) * rng.standard_normal(d)) + noise * rng.standard_normal(d)
+        covariance = np.linalg.inv(np.diag(1 / variance) + a.T @ a / noise ** 2)
+        deviation = np.sqrt(np.diag(covariance))
+        agent = thompson.Posterior(thompson.Prior.from_oracle(denoise, d, 0.02, 20), noise=noise, seed=1)
+        agent.observe(a, y)
+        theta = agent.draw(500)
+        np.testing.assert_array_less(np.abs(theta.mean(axis=0) - covariance @ a.T @ y / noise ** 2) / deviation, 5 / np.sqrt(500))
+        np.testing.assert_allclose(theta.std(axis=0) / deviation, 1, atol=5 / np.sqrt(1000))
+        self.assertGreater(agent.fallbacks, 0)
+
     def test_flow(self):
         """docs/flow.py, with a tenth of its training: its products are derivatives, and draws given the first coordinate lie near the circle on both sides of the axis."""
         spec = importlib.util.spec_from_file_location("flow", pathlib.Path(program.SOURCE, "docs", "flow.py"))
@@ -123,7 +147,6 @@ class Closed(unittest.TestCase):
         theta = flow.main(800)
         self.assertLess(abs(np.hypot(*theta.T).mean() - 1.487), 0.15)  # a standard deviation and a half of the ring
         self.assertTrue(0.25 < (theta[:, 1] > 0).mean() < 0.75)
-
 
     def test_sample(self):
         """Samples of the prior have the mixture's mean, and its spread within 10%: a reverse chain of a hundred stages makes samples narrower. 4 000 samples: five standard errors."""

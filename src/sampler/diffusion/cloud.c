@@ -64,6 +64,7 @@ static Status cloud_create(Arena *memory, const CloudTarget *target, int draws, 
   ALLOCATE_ARRAYS(memory, r * lanes, &out->rest, &out->solved);
   ALLOCATE_ARRAYS(memory, lanes, &out->left, &out->right);
   ALLOCATE(memory, out->jitters, lanes);
+  TRY(cloud_repair_create(memory, out->directions, &out->repair));
   TRY(particles_evidence_create(memory, out->particles, &out->evidence));
   if (cloud_has_rows(target)) TRY(cloud_rows_create(memory, target, out->lanes, &out->rows));
   for (size_t k = 0; k < r; k++)
@@ -115,10 +116,8 @@ void cloud_miss(Cloud *self, int n, const double *x) {
   }
 }
 
-void cloud_solve(Cloud *self, int n) {
+void cloud_factorise(Cloud *self, int n) {
   const int r = self->rank;
-  if (r == 0) return;
-  memset(self->jitters, 0, (size_t)n * sizeof *self->jitters);
   for (int k = 0; k < r; k++)
     for (int j = 0; j <= k; j++)
       for (int p = 0; p < n; p++) {
@@ -126,9 +125,12 @@ void cloud_solve(Cloud *self, int n) {
         *low = *high = 0.5 * (*low + *high) + (j == k ? 1 : 0);
       }
   linalg_factor_cholesky(r, n, self->square, self->jitters);
+}
+
+void cloud_solve(Cloud *self, int n) {
+  const int r = self->rank;
   memcpy(self->solved, self->rest, (size_t)(r * n) * sizeof *self->rest);
   linalg_factor_solve(r, n, self->square, self->solved);
-  for (int p = 0; p < n; p++) *self->fallbacks += self->jitters[p];
 }
 
 /* Computes j of the particles of a chunk. */
@@ -148,7 +150,6 @@ static void cloud_keep_root(Cloud *self, int t, const Chunk *chunk) {
   const int m = self->exact, r = self->rank, n = chunk->lanes;
   const double from = cloud_noise(self->target->chain, t), to = cloud_noise(self->target->chain, t - 1),
                rest = 1 - to / from, *value = self->target->seen->value;
-  memset(self->jitters, 0, (size_t)n * sizeof *self->jitters);
   for (int k = 0; k < m; k++)
     for (int j = 0; j < m; j++) {
       const double scale = rest * rest / (value[k] * value[j]);
@@ -158,8 +159,22 @@ static void cloud_keep_root(Cloud *self, int t, const Chunk *chunk) {
             (j == k ? rest * to : 0);
     }
   linalg_factor_cholesky(m, n, self->step, self->jitters);
-  for (int p = 0; p < n; p++) *self->fallbacks += self->jitters[p];
   chunk_store(chunk, m * m, self->step, self->root);
+}
+
+/* Finds what is factorised of C, from `along`. Returns whether it was a covariance in all lanes. */
+static bool cloud_find_factors(Cloud *self, int t, const Chunk *chunk) {
+  const int d = self->d, r = self->rank, n = chunk->lanes;
+  memset(self->jitters, 0, (size_t)n * sizeof *self->jitters);
+  for (int k = 0; k < r; k++)
+    for (int j = 0; j < r; j++)
+      cloud_project(d, n, self->a + j * d, self->along + k * d * n, self->square + (k * r + j) * n);
+  if (t > 1) cloud_keep_root(self, t, chunk);
+  if (cloud_has_rows(self->target))
+    cloud_rows_invert(self, n, cloud_noise(self->target->chain, t));
+  else
+    cloud_factorise(self, n);
+  return cloud_is_sound(self, n);
 }
 
 /* Computes log psi of Gaussian evidence, and solved. */
@@ -183,12 +198,12 @@ static void cloud_twist(Cloud *self, int t, const Chunk *chunk) {
   cloud_set_state(self, t, n, NULL, chunk->first);
   cloud_denoise(self, t, n, r + 1, self->a);
   cloud_find_slope(self, t, chunk);
-  for (int k = 0; k < r; k++)
-    for (int j = 0; j < r; j++)
-      cloud_project(d, n, self->a + j * d, self->along + (size_t)k * entries, self->square + (k * r + j) * n);
-  if (t > 1) cloud_keep_root(self, t, chunk);
+  if (!cloud_find_factors(self, t, chunk)) {
+    cloud_repair(self, n, r, self->a);
+    cloud_find_factors(self, t, chunk);
+  }
   if (cloud_has_rows(self->target))
-    cloud_rows_twist(self, n, variance, log_twist);
+    cloud_rows_twist(self, n, log_twist);
   else
     cloud_twist_gaussian(self, n, log_twist);
   memset(pull, 0, entries * sizeof *pull);

@@ -43,12 +43,11 @@ Status cloud_end_create(Arena *memory, Cloud *cloud, Rng *choices, CloudEnd *out
   return STATUS_OK;
 }
 
-/* Computes G, L and the level; z is 0 where a direction has no variance. */
-static void cloud_end_factorise(CloudEnd *self, int n) {
+/* Computes G, which is symmetrised, and L. Returns whether G was a covariance in all lanes. */
+static bool cloud_end_find_factor(CloudEnd *self, int n) {
   Cloud *cloud = self->cloud;
   const int d = cloud->d, q = self->count;
   const size_t entries = (size_t)d * (size_t)n;
-  const double most = cloud_noise(cloud->target->chain, 1);
   for (int k = 0; k < q; k++)
     for (int j = 0; j < q; j++)
       cloud_project(d, n, self->basis + j * d, cloud->along + (size_t)k * entries,
@@ -58,7 +57,20 @@ static void cloud_end_factorise(CloudEnd *self, int n) {
       for (int p = 0; p < n; p++)
         self->factor[(j * q + k) * n + p] =
             0.5 * (self->gram[(j * q + k) * n + p] + self->gram[(k * q + j) * n + p]);
-  linalg_factor_cholesky(q, n, self->factor, NULL);
+  memset(cloud->jitters, 0, (size_t)n * sizeof *cloud->jitters);
+  linalg_factor_cholesky(q, n, self->factor, cloud->jitters);
+  return cloud_is_sound(cloud, n);
+}
+
+/* Computes G, L and the level; z is 0 where a direction has no variance. */
+static void cloud_end_factorise(CloudEnd *self, int n) {
+  Cloud *cloud = self->cloud;
+  const int d = cloud->d, q = self->count;
+  const double most = cloud_noise(cloud->target->chain, 1);
+  if (!cloud_end_find_factor(self, n)) {
+    cloud_repair(cloud, n, q, self->basis);
+    cloud_end_find_factor(self, n);
+  }
   for (int j = 0; j < q; j++)
     for (int p = 0; p < n; p++) {
       double *pivot = &self->factor[(j * q + j) * n + p];
@@ -82,7 +94,8 @@ static void cloud_end_condition_rows(CloudEnd *self, Chunk *chunk) {
   for (int k = 0; k < r; k++)
     for (int j = 0; j < r; j++)
       memcpy(cloud->square + (k * r + j) * n, self->gram + (k * q + j) * n, (size_t)n * sizeof *h);
-  cloud_rows_twist(cloud, n, cloud_noise(cloud->target->chain, 1), ignored);
+  cloud_rows_invert(cloud, n, cloud_noise(cloud->target->chain, 1));
+  cloud_rows_twist(cloud, n, ignored);
   cloud_rows_draw(cloud, chunk, h, ignored);
   for (int k = 0; k < r; k++)
     for (int p = 0; p < n; p++) {
@@ -117,6 +130,7 @@ static void cloud_end_condition(CloudEnd *self, Chunk *chunk) {
         for (int p = 0; p < n; p++)
           cloud->square[(k * r + l) * n + p] +=
               self->seen[(k * r + j) * n + p] * self->seen[(l * r + j) * n + p];
+  cloud_factorise(cloud, n);
   cloud_solve(cloud, n);
   for (int k = 0; k < r; k++)
     for (int j = 0; j < r; j++)

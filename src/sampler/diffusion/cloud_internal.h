@@ -9,6 +9,12 @@
 
 #include <math.h>
 
+/* What it takes to repair C in one lane, between at most q directions (cloud_repair.c). */
+typedef struct {
+  double *length; /* [q] */
+  double *square, *axes, *spectrum; /* [q, q], [q, q], [q]: V C V', its eigenvectors and eigenvalues */
+} CloudRepair;
+
 /* What a likelihood that is known by a function needs (cloud_functions.c), for n <= lanes particles. */
 typedef struct {
   int together; /* G: directions along which points are asked about at once */
@@ -56,7 +62,8 @@ typedef struct {
   double *step; /* [m, m, n]: of `root` */
   double *of_pull, *of_noise; /* [m, n] */
   double *left, *right; /* [n]: scratch */
-  int *jitters; /* [n] */
+  int *jitters; /* [n]: pivots that were no variance */
+  CloudRepair repair;
   CloudRows rows; /* if the target has rows */
   int64_t *fallbacks;
 } Cloud;
@@ -76,9 +83,19 @@ void cloud_denoise(Cloud *self, int t, int n, int count, const double *direction
 void cloud_project(int d, int n, const double *a, const double *x, double *out);
 /* Computes rest = y - A x. */
 void cloud_miss(Cloud *self, int n, const double *x);
-/* Replaces square = A C A', which is symmetrised because the Jacobian of a network need not be symmetric, by
- * the Cholesky factor of T, and computes solved = T^-1 rest. */
+/* Replaces square = A C A' by the Cholesky factor of T, and adds to jitters. */
+void cloud_factorise(Cloud *self, int n);
+/* Computes solved = T^-1 rest from that factor. */
 void cloud_solve(Cloud *self, int n);
+
+/* ---- C of a network */
+
+Status cloud_repair_create(Arena *memory, int most, CloudRepair *out);
+/* Returns whether jitters[n] are all 0. */
+bool cloud_is_sound(const Cloud *self, int n);
+/* Changes along = C times each of directions[count, d], which are orthogonal, where jitters[n] are not 0:
+ * makes C a covariance between them. Each such lane is a fallback. */
+void cloud_repair(Cloud *self, int n, int count, const double *directions);
 
 /* Returns whether the evidence is not Gaussian, and whether it is used by its values and gradients alone. */
 static inline bool cloud_has_rows(const CloudTarget *target) { return target->rows.history; }
@@ -90,9 +107,10 @@ static inline bool cloud_has_functions(const CloudTarget *target) {
 
 /* Creates what it needs, for at most so many particles at a time. */
 Status cloud_rows_create(Arena *memory, const CloudTarget *target, int lanes, CloudRows *out);
-/* Computes log psi and solved = T^-1 e, from D and square = A C A', which is overwritten; `noise` is that of
- * the stage. */
-void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist);
+/* Computes root and prior from square = A C A', and adds to jitters; `noise` is that of the stage. */
+void cloud_rows_invert(Cloud *cloud, int n, double noise);
+/* Computes log psi and solved = T^-1 e, from D and what cloud_rows_invert has left. */
+void cloud_rows_twist(Cloud *cloud, int n, double *log_twist);
 /* Draws h[r, n] = A x_0 given y, at the particles of the last cloud_rows_twist, and computes log_ratio[n]:
  * the logarithm of an estimate of the integral that psi stands for, divided by psi. */
 void cloud_rows_draw(Cloud *cloud, Chunk *chunk, double *h, double *log_ratio);

@@ -9,10 +9,7 @@
  *
  * Where the cloud ends nothing weights by a later twist. So the integral of N(h; m, K) p(y | h) is estimated
  * there from CANDIDATES draws of Laplace's Gaussian, weighted by the likelihood itself, and h is one of them,
- * picked by weight.
- *
- * K has to have an inverse: that of a network need not be a covariance, and is replaced by its diagonal where
- * it is none. */
+ * picked by weight. */
 #include "sampler/diffusion/cloud_internal.h"
 
 #include "core/linalg/linalg.h"
@@ -23,8 +20,8 @@
 enum { CANDIDATES = 8 };
 /* How close to the mode IRLS gets, in standard deviations: log psi is within half the square of that. */
 static const double MODE_TOLERANCE = 0.01;
-/* Added to the diagonal of K, and the least that is left on it, as shares of the noise. */
-static const double RIDGE = 1e-9, LEAST_VARIANCE = 1e-6;
+/* Added to the diagonal of K, which has to have an inverse, as a share of the noise. */
+static const double RIDGE = 1e-9;
 
 Status cloud_rows_create(Arena *memory, const CloudTarget *target, int lanes, CloudRows *out) {
   const int r = target->seen->rank;
@@ -40,39 +37,18 @@ Status cloud_rows_create(Arena *memory, const CloudTarget *target, int lanes, Cl
   return irls_create(memory, r, lanes, MODE_TOLERANCE, &out->irls);
 }
 
-/* Replaces lanes of K[r, r, n] that are no covariance by their diagonal. */
-static void cloud_rows_repair(const CloudRows *self, int n, double noise, double *k) {
+void cloud_rows_invert(Cloud *cloud, int n, double noise) {
+  CloudRows *self = &cloud->rows;
   const int r = self->rank;
-  for (int p = 0; p < n; p++) {
-    if (self->jitters[p] == 0) continue;
-    for (int i = 0; i < r; i++)
-      for (int j = 0; j < r; j++) {
-        double *entry = &k[(i * r + j) * n + p];
-        *entry = i == j ? fmin(fmax(*entry, LEAST_VARIANCE * noise), noise) : 0;
-      }
-  }
-}
-
-/* Computes the Cholesky factor of K, which is symmetrised, and K^-1. */
-static void cloud_rows_invert(CloudRows *self, int n, double noise, double *k) {
-  const int r = self->rank;
-  const size_t entries = (size_t)r * (size_t)r * (size_t)n;
-  int repaired = 0;
+  double *k = cloud->square;
   for (int i = 0; i < r; i++)
     for (int j = 0; j <= i; j++)
       for (int p = 0; p < n; p++) {
         double *low = &k[(i * r + j) * n + p], *high = &k[(j * r + i) * n + p];
         *low = *high = 0.5 * (*low + *high) + (i == j ? RIDGE * noise : 0);
       }
-  memcpy(self->root, k, entries * sizeof *k);
-  memset(self->jitters, 0, (size_t)n * sizeof *self->jitters);
-  linalg_factor_cholesky(r, n, self->root, self->jitters);
-  for (int p = 0; p < n; p++) repaired += self->jitters[p];
-  if (repaired > 0) {
-    cloud_rows_repair(self, n, noise, k);
-    memcpy(self->root, k, entries * sizeof *k);
-    linalg_factor_cholesky(r, n, self->root, NULL);
-  }
+  memcpy(self->root, k, (size_t)r * (size_t)r * (size_t)n * sizeof *k);
+  linalg_factor_cholesky(r, n, self->root, cloud->jitters);
   linalg_factor_inverse(r, n, self->root, self->prior);
 }
 
@@ -111,7 +87,7 @@ static void cloud_rows_solve(Cloud *cloud, int n) {
   irls_solve(&self->irls, &self->view, prior, evidence, self->mode, cloud->fallbacks);
 }
 
-void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist) {
+void cloud_rows_twist(Cloud *cloud, int n, double *log_twist) {
   CloudRows *self = &cloud->rows;
   const CloudTarget *target = cloud->target;
   const int r = self->rank;
@@ -119,7 +95,6 @@ void cloud_rows_twist(Cloud *cloud, int n, double noise, double *log_twist) {
   self->view = history_view_in(history_points(one->history, one->first, n), one->shift, one->scale);
   for (int k = 0; k < r; k++)
     cloud_project(cloud->d, n, cloud->a + k * cloud->d, cloud->denoised, self->mean + k * n);
-  cloud_rows_invert(self, n, noise, cloud->square);
   if (cloud_has_functions(target))
     cloud_functions_solve(cloud, n);
   else
