@@ -167,7 +167,7 @@ static Status train_on_samples(Arena *memory, Training *out) {
   const Status status = arguments.family == &prior_auto
                             ? auto_fit(memory, &job, &out->choice, &out->prior)
                             : fits_run_one(memory, arguments.family, &out->belief.fit, &out->source,
-                                           PROGRESS_AUTO, NULL, &out->prior);
+                                           PROGRESS_AUTO, (Tick){0}, &out->prior);
   if (status != STATUS_INPUT) return status;
   return status_prefix(status, "%s: ", arguments.theta ? arguments.theta : arguments.study);
 }
@@ -199,7 +199,7 @@ static Status train_choose_family(Training *out, const PriorOps **family) {
   PriorFit *fit = &out->belief.fit;
   Logs sample;
   TRY(logs_learn_sample(&scratch, &out->logs, fit->seed, &sample));
-  const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_NONE};
+  const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_AUTO};
   TRY(auto_choose(&job, &out->choice));
   *family = prior_find(candidates[out->choice.chosen].family);
   *fit = study_candidates_fit(fit, out->choice.chosen, sample.d);

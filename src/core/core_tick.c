@@ -8,8 +8,9 @@ Tick core_tick_exchange(Tick tick) {
   return before;
 }
 
-bool core_tick_allows(void) { return core_tick_goes_on(of_thread, 0); }
+bool core_tick_allows(double fraction_done) { return core_tick_goes_on(of_thread, fraction_done); }
 
-Status core_tick_check(void) {
-  return core_tick_allows() ? STATUS_OK : status_set(STATUS_STOPPED, "stopped while fitting a prior");
+Status core_tick_check(double fraction_done) {
+  return core_tick_allows(fraction_done) ? STATUS_OK
+                                         : status_set(STATUS_STOPPED, "stopped while fitting a prior");
 }

@@ -20,7 +20,8 @@ static inline bool core_tick_goes_on(Tick tick, double fraction_done) {
 /* Sets the tick that fits in this thread call between their steps, and returns the previous one. A tick that
  * has returned false must do so again: loops that end early leave it to their caller to ask why. */
 Tick core_tick_exchange(Tick tick);
-/* Returns whether the tick of this thread lets a fit continue. */
-bool core_tick_allows(void);
+/* Returns whether the tick of this thread lets a fit continue, of which this fraction is done; 0: not known.
+ */
+bool core_tick_allows(double fraction_done);
 /* Returns STATUS_STOPPED if it does not. */
-Status core_tick_check(void);
+Status core_tick_check(double fraction_done);

@@ -50,8 +50,8 @@ void progress_update(Progress *progress, long done, long total, double fraction)
   } else {
     fprintf(stderr, "%s: ", progress->what);
   }
-  fprintf(stderr, "%ld/%ld, %.1f%%, %.3g/s", done, total, 100 * fraction,
-          elapsed > 0 ? (double)done / elapsed : 0);
+  fprintf(stderr, "%ld/%ld, %.1f%%", done, total, 100 * fraction);
+  if (done > 0 && elapsed > 0) fprintf(stderr, ", %.3g/s", (double)done / elapsed);
   if (!isnan(left)) {
     fputs(", ", stderr);
     progress_print_duration(left);

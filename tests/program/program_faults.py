@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import pty
 import shlex
 import shutil
 import signal
@@ -144,6 +145,24 @@ class Stops(FaultTest):
         self.succeed("run", self.study, "-o", self.out, "--resume", "--shard", "0/108")  # the priors
         self.fail_with(75, "none was done in this job", "run", self.study, "-o", self.out, "--resume", "--time-limit", "0.001")
         self.assert_goes_on()
+
+    def test_signal_while_a_prior_is_learned(self):
+        """Learning shows its progress, and stops, in the middle of a part that takes hours."""
+        terminal, screen = pty.openpty()
+        command = ("run", self.study, "-o", self.out, "--set", "policies=[localised]", "--set", "prior.training_steps=1000000")
+        job = subprocess.Popen([program.PROGRAM, *command], stdout=subprocess.DEVNULL, stderr=screen)
+        os.close(screen)
+        shown = b""
+        try:
+            while b"learning priors [" not in shown:
+                shown += os.read(terminal, 4096)
+            job.send_signal(signal.SIGTERM)
+            self.assertEqual(job.wait(program.PATIENCE), 75)
+            shown += os.read(terminal, 4096)
+        finally:
+            job.kill()
+            os.close(terminal)
+        self.assertIn(b"stopped early while learning priors; run again with --resume", shown)
 
     def test_end_of_the_slurm_job(self):
         """SLURM_JOB_END_TIME ends the run 15 s before that time; a time in the past has no effect."""

@@ -163,7 +163,7 @@ Status em_logs_approximate(EmLogs *self, const Mixture *mixture) {
     for (int chunk = em_logs_slice(s, chunks); chunk < em_logs_slice(s + 1, chunks); chunk++)
       for (int c = 0; c < mixture->components; c++) {
         double log_scale[N];
-        TRY(core_tick_check());
+        TRY(core_tick_check(0));
         em_logs_find_now(self, mixture, c, chunk * N, log_scale);
         em_logs_keep(self, c, chunk * N, log_scale);
       }

@@ -101,7 +101,7 @@ static void maximise_parameters(Em *em) {
 
 /* Runs one iteration; *likelihood is the mean over the first `items` under the parameters before it. */
 static Status iterate_em(Em *em, int items, double *likelihood) {
-  TRY(core_tick_check());
+  TRY(core_tick_check(0));
   TRY(mixture_prepare(&em->now));
   em_clear_sums(em);
   *likelihood = em->data->expect(em->data, items, &em->now, em->sums) / items;

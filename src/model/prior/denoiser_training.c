@@ -167,7 +167,7 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   learning_start(shape, &start, weights);
   memcpy(parameters, weights, count * sizeof *parameters);
   for (int step = 1; step <= fit->steps; step++) {
-    if (!core_tick_allows()) break;
+    if (!core_tick_allows((double)step / fit->steps)) break;
     denoiser_training_draw_batch(&self, step);
     network_loss_gradient(shape, weights, self.batch, self.x, self.target, gradient, workspace);
     learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), gradient, first, second,
@@ -175,7 +175,7 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
     training_average_weights(count, (float)(1 - fmin(KEPT, (1.0 + step) / (10.0 + step))), weights,
                              parameters);
   }
-  return core_tick_check();
+  return core_tick_check(1);
 }
 
 /* ---- self-check */

@@ -66,7 +66,7 @@ static void prior_process_release(void *block) {
 
 static bool prior_process_goes_on(void *context, double done) {
   (void)context, (void)done;
-  return core_tick_allows();
+  return core_tick_allows(0);
 }
 
 static Status prior_process_start(const OracleProcess *process, int shared, Worker *out) {

@@ -143,6 +143,11 @@ static int training_stage_steps(const PriorFit *fit, const Schedule *schedule, i
   return (int)ceil(share * fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
 }
 
+/* Returns how much of a group of stages is done with this fraction of stage t. */
+static double training_group_done(int t, double fraction) {
+  return ((t - 1) % TRAINING_GROUP + fraction) / TRAINING_GROUP;
+}
+
 /* Trains a stage from the current parameters[]: the smaller its share, the smaller the learning rate. */
 static void train_stage(TrainingSetup *setup, int t, double share, float *parameters, double *loss) {
   const PriorFit *fit = setup->fit;
@@ -163,7 +168,7 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   memcpy(setup->best, parameters, bytes);
   *loss = training_held_out_loss(setup, parameters);
   for (int step = 1; step <= steps && failures < fit->patience; step++) {
-    if (!core_tick_allows()) break;
+    if (!core_tick_allows(training_group_done(t, (double)step / steps))) break;
     training_draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
@@ -210,7 +215,7 @@ Status training_group(TrainingSetup *setup, int group, double *out) {
       train_stage(setup, t, share, parameters, &out[count]);
     else
       training_stage(setup, t, parameters, &out[count]);
-    TRY(core_tick_check());
+    TRY(core_tick_check(training_group_done(t, 1)));
     for (size_t i = 0; i < count; i++) out[i] = parameters[i];
     out += count + 1;
   }

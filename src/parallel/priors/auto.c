@@ -94,7 +94,7 @@ static Status auto_fit_across_ranks(Arena *memory, const AutoJob *job, int candi
     TRY(auto_broadcast_draws(memory, job, &mixture, from));
   }
   if (from_draws) source = (FitSource){.samples = &from->drawn};
-  return fits_run_one(memory, family, &settled, &source, job->mode, job->stop, out);
+  return fits_run_one(memory, family, &settled, &source, job->mode, job->tick, out);
 }
 
 /* Data in two parts, samples of theta or logs: tasks to judge by, and the rest, to learn from. */

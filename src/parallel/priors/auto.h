@@ -3,6 +3,7 @@
  * on tasks made from the rest (auto_tasks.h). No true posterior is needed. */
 #pragma once
 
+#include "core/core_tick.h"
 #include "model/history/likelihood.h"
 #include "model/prior/prior.h"
 #include "parallel/parallel.h"
@@ -17,7 +18,7 @@ typedef struct {
   const Likelihood *likelihood; /* of the tasks simulated from samples */
   int sizes, size[CANDIDATE_SIZES]; /* observations per task, ascending */
   ProgressMode mode;
-  bool (*stop)(void); /* as for study_priors_fit; may be NULL */
+  Tick tick; /* as for fits_run, by fit */
 } AutoJob;
 
 typedef struct {

@@ -2,26 +2,43 @@
 
 #include "core/clock.h"
 
-/* Takes parts of all fits, in order, from the shared counter and fits them until none is left. */
-static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void),
-                                     Progress *progress) {
-  int64_t total = 0, next;
-  for (int f = 0; f < count; f++) total += fits[f].parts;
-  while ((next = parallel_counter_add(counters, 0, 1)) < total) {
-    progress_update(progress, (long)next, (long)total, (double)next / (double)total);
-    if (stop && stop())
-      return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
-    Fit *fit = fits;
-    while (next >= fit->parts) next -= fit++->parts;
-    const double start = clock_cpu();
-    TRY(fit->family->fit_part(fit->fit, &fit->source, (int)next,
-                              fit->values + (size_t)next * fit->part_size));
-    fit->seconds += clock_cpu() - start;
-  }
+/* What the steps of a part report to. */
+typedef struct {
+  Tick tick;
+  int64_t part, parts; /* the one that is being fitted; of all fits */
+} FitsTick;
+
+static bool fits_tick(void *context, double fraction) {
+  const FitsTick *self = context;
+  return core_tick_goes_on(self->tick, ((double)self->part + fraction) / (double)self->parts);
+}
+
+/* Fits a part of `fits`, counted over all of them. */
+static Status fits_fit_part(Fit *fits, int64_t part) {
+  Fit *fit = fits;
+  while (part >= fit->parts) part -= fit++->parts;
+  const double start = clock_cpu();
+  TRY(fit->family->fit_part(fit->fit, &fit->source, (int)part, fit->values + (size_t)part * fit->part_size));
+  fit->seconds += clock_cpu() - start;
   return STATUS_OK;
 }
 
-Status fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void), Progress *progress) {
+/* Takes parts of all fits, in order, from the shared counter and fits them until none is left. */
+static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, Tick tick) {
+  FitsTick own = {.tick = tick};
+  Status status = STATUS_OK;
+  for (int f = 0; f < count; f++) own.parts += fits[f].parts;
+  const Tick before = core_tick_exchange((Tick){fits_tick, &own});
+  while (status == STATUS_OK && (own.part = parallel_counter_add(counters, 0, 1)) < own.parts) {
+    status = core_tick_check(0);
+    if (status == STATUS_OK) status = fits_fit_part(fits, own.part);
+  }
+  core_tick_exchange(before);
+  if (status != STATUS_STOPPED) return status;
+  return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
+}
+
+Status fits_run(Arena *memory, int count, Fit *fits, Tick tick) {
   Status status = STATUS_OK;
   for (int f = 0; f < count && status == STATUS_OK; f++) {
     Fit *fit = &fits[f];
@@ -33,7 +50,7 @@ Status fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void), Progres
   TRY(parallel_agree(status));
   Counters *counters;
   TRY(parallel_counter_create(1, 1, &counters));
-  status = fits_take_shared_parts(counters, count, fits, stop, progress);
+  status = fits_take_shared_parts(counters, count, fits, tick);
   status = parallel_agree(status);
   parallel_counter_destroy(counters);
   TRY(status);
@@ -50,12 +67,31 @@ Status fits_assemble(Arena *memory, const Fit *fit, Prior *out) {
   return status;
 }
 
+/* The progress of a single fit. */
+typedef struct {
+  Progress shown;
+  Tick tick;
+  int parts;
+  long steps;
+} FitsProgress;
+
+static bool fits_show_progress(void *context, double fraction) {
+  FitsProgress *self = context;
+  self->steps++;
+  if (self->parts == 1 && fraction == 0)
+    progress_count(&self->shown, self->steps, "steps");
+  else
+    progress_update(&self->shown, (long)(fraction * self->parts), self->parts, fraction);
+  return core_tick_goes_on(self->tick, fraction);
+}
+
 Status fits_run_one(Arena *memory, const PriorOps *family, const PriorFit *fit, const FitSource *source,
-                    ProgressMode mode, bool (*stop)(void), Prior *out) {
-  Fit one = {.family = family, .fit = fit, .source = *source};
-  Progress progress = progress_begin(mode, "learning the prior");
+                    ProgressMode mode, Tick tick, Prior *out) {
   SCRATCH_ARENA(scratch);
-  TRY(fits_run(&scratch, 1, &one, stop, &progress));
-  progress_end(&progress, one.parts, one.parts);
+  Fit one = {.family = family, .fit = fit, .source = *source};
+  FitsProgress progress = {
+      .shown = progress_begin(mode, "learning the prior"), .tick = tick, .parts = prior_parts(family, fit)};
+  TRY(fits_run(&scratch, 1, &one, (Tick){fits_show_progress, &progress}));
+  progress_end(&progress.shown, one.parts, one.parts);
   return parallel_agree(parallel_rank() == 0 ? fits_assemble(memory, &one, out) : STATUS_OK);
 }

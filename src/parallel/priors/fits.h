@@ -2,6 +2,7 @@
  * shared counter; the result is the same on any number of ranks. */
 #pragma once
 
+#include "core/core_tick.h"
 #include "model/prior/prior.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
@@ -17,12 +18,13 @@ typedef struct {
   double seconds; /* CPU seconds spent here */
 } Fit;
 
-/* Fits the parts of all `fits`, in order. `stop`, which may be NULL, is called between parts and may end the
- * work (STATUS_STOPPED). All ranks then have the values. Collective. */
-Status fits_run(Arena *memory, int count, Fit *fits, bool (*stop)(void), Progress *progress);
+/* Fits the parts of all `fits`, in order. `tick` is called between parts and between their steps, with the
+ * share of the work that is done, as far as it is known, and may end the work (STATUS_STOPPED). All ranks
+ * then have the values. Collective. */
+Status fits_run(Arena *memory, int count, Fit *fits, Tick tick);
 /* Makes the prior of a fit, on one rank. */
 Status fits_assemble(Arena *memory, const Fit *fit, Prior *out);
-/* Fits one prior to data that all ranks have; the result exists on rank 0 only. `stop` as above. Collective.
- */
+/* Fits one prior to data that all ranks have, and shows its progress; the result exists on rank 0 only.
+ * `tick` as above. Collective. */
 Status fits_run_one(Arena *memory, const PriorOps *family, const PriorFit *fit, const FitSource *source,
-                    ProgressMode mode, bool (*stop)(void), Prior *out);
+                    ProgressMode mode, Tick tick, Prior *out);

@@ -1,7 +1,6 @@
 #include "parallel/priors/logs_learn.h"
 
 #include "core/clock.h"
-#include "core/core_tick.h"
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "model/prior/logs_fit.h"
@@ -62,16 +61,7 @@ typedef struct {
   double saved; /* time of the last save */
   LogsState state; /* rank 0's */
   Prior prior; /* rank 0's: mixture or Gaussian */
-  Progress fitting; /* progress of the fit to the sample */
-  long iterations; /* of that fit */
 } Learning;
-
-static bool logs_learn_count_iteration(void *context, double fraction) {
-  Learning *self = context;
-  (void)fraction;
-  progress_count(&self->fitting, ++self->iterations, "steps of expectation maximisation");
-  return true;
-}
 
 /* ---- sending logs to ranks */
 
@@ -262,12 +252,8 @@ static Status logs_learn_mixture(Arena *memory, Learning *self, const PriorOps *
   parallel_broadcast(resumed, sizeof *resumed);
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
-    self->fitting = progress_begin(PROGRESS_AUTO, "learning the prior");
-    const Tick before = core_tick_exchange((Tick){logs_learn_count_iteration, self});
-    const Status status = fits_run_one(memory, family, self->fit, &(FitSource){.logs = self->sample},
-                                       PROGRESS_AUTO, NULL, &self->prior);
-    core_tick_exchange(before);
-    TRY(status);
+    TRY(fits_run_one(memory, family, self->fit, &(FitSource){.logs = self->sample}, PROGRESS_AUTO, (Tick){0},
+                     &self->prior));
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
   TRY(logs_learn_share_mixture(memory, self, mixture, noise));
@@ -294,7 +280,7 @@ Status logs_learn_prior(Arena *memory, const PriorOps *family, const PriorFit *f
     SCRATCH_ARENA(scratch);
     Samples samples;
     TRY(parallel_agree(logs_draws(&scratch, &sample, fit, &mixture, noise, &samples)));
-    TRY(fits_run_one(memory, family, fit, &(FitSource){.samples = &samples}, PROGRESS_AUTO, NULL, out));
+    TRY(fits_run_one(memory, family, fit, &(FitSource){.samples = &samples}, PROGRESS_AUTO, (Tick){0}, out));
     if (parallel_rank() == 0) out->noise = noise;
     learned->networks_from = sample.tasks;
   }

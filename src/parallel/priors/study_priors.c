@@ -128,11 +128,25 @@ static Status study_priors_need_data(Arena *memory, const Study *study, const Ne
   return study_fit_data_create(memory, &need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
+/* How far the priors of a study are: `done` of all, and a wave of them that is being fitted. */
+typedef struct {
+  Progress progress;
+  bool (*stop)(void); /* may be NULL */
+  int done, wave, all;
+} Waves;
+
+/* Shows that this fraction of the wave is done; returns whether to go on. */
+static bool study_priors_tick(void *context, double fraction) {
+  Waves *self = context;
+  const double done = self->done + self->wave * fraction;
+  progress_update(&self->progress, (long)done, self->all, done / self->all);
+  return !(self->stop && self->stop());
+}
+
 /* Fits a wave of priors together; each is assembled and written by one rank. Collective. */
 static Status study_priors_fit_wave(const Study *study, const char *directory, int count, const Need *needs,
-                                    bool (*stop)(void)) {
+                                    Waves *waves) {
   SCRATCH_ARENA(scratch);
-  Progress silent = {.shown = false};
   Fit *fits;
   ALLOCATE_ON_RANKS(&scratch, fits, count);
   Status status = STATUS_OK;
@@ -143,7 +157,7 @@ static Status study_priors_fit_wave(const Study *study, const char *directory, i
     if (parallel_rank() == 0) fits[i].seconds = base_seconds;
   }
   status = parallel_agree(status);
-  if (status == STATUS_OK) status = fits_run(&scratch, count, fits, stop, &silent);
+  if (status == STATUS_OK) status = fits_run(&scratch, count, fits, (Tick){study_priors_tick, waves});
   for (int i = parallel_rank(); i < count && status == STATUS_OK; i += parallel_size()) {
     SCRATCH_ARENA(assembled);
     char path[4096];
@@ -157,7 +171,7 @@ static Status study_priors_fit_wave(const Study *study, const char *directory, i
 
 /* Chooses and fits a prior whose family is auto. Collective. */
 static Status study_priors_fit_auto(const Study *study, const char *directory, const Need *need,
-                                    bool (*stop)(void)) {
+                                    Waves *waves) {
   SCRATCH_ARENA(scratch);
   SCOPED(Problem, problem, problem_destroy);
   const Config *setting = study->file->settings[need->setting];
@@ -165,8 +179,10 @@ static Status study_priors_fit_auto(const Study *study, const char *directory, c
   double base_seconds;
   Prior prior;
   AutoChoice choice;
-  AutoJob job = {
-      .fit = &need->belief.fit, .likelihood = &need->belief.likelihood, .mode = PROGRESS_NONE, .stop = stop};
+  AutoJob job = {.fit = &need->belief.fit,
+                 .likelihood = &need->belief.likelihood,
+                 .mode = PROGRESS_NONE,
+                 .tick = {study_priors_tick, waves}};
   TRY(parallel_agree(study_problem_create(setting, &problem)));
   TRY(parallel_agree(study_priors_need_data(&scratch, study, need, directory, &job.source, &base_seconds)));
   job.sizes = study_candidates_sizes(setting, &problem, job.size);
@@ -224,19 +240,22 @@ Status study_priors_fit(const Study *study, const char *directory, ProgressMode 
   TRY(study_priors_drop_present(directory, &left, absent));
   study_priors_add_bases(&left, absent);
   TRY(study_priors_drop_present(directory, &left, absent)); /* bases may be there already */
-  Progress progress = progress_begin(mode, "learning priors");
+  /* A wave has enough priors to keep every rank busy until its end, and few enough that a stop loses
+   * little. */
+  const int most = parallel_size() > 1 ? 32 * parallel_size() : 1;
+  Waves waves = {.progress = progress_begin(mode, "learning priors"), .stop = stop, .all = left};
   for (int first = 0, end = 0, parts = 0; first < left; first = end, parts = 0) {
-    /* A wave has enough priors to keep every rank busy until its end, and few enough that a stop loses
-     * little. Bases end before the priors that need them begin. */
+    /* Bases end before the priors that need them begin. */
     while (end < left && absent[end].has_base == absent[first].has_base &&
-           !study_priors_need_is_auto(&absent[end]) && parts < 32 * parallel_size())
+           !study_priors_need_is_auto(&absent[end]) && parts < most)
       parts += study_priors_count_parts(&absent[end++]);
     qsort(absent + first, (size_t)(end - first), sizeof *absent, study_priors_fewest_parts_first);
-    TRY(end > first ? study_priors_fit_wave(study, directory, end - first, absent + first, stop)
-                    : study_priors_fit_auto(study, directory, &absent[end++], stop));
-    progress_update(&progress, end, left, (double)end / left);
+    waves.done = first;
+    waves.wave = end - first;
+    TRY(end > first ? study_priors_fit_wave(study, directory, end - first, absent + first, &waves)
+                    : study_priors_fit_auto(study, directory, &absent[end++], &waves));
   }
-  if (left > 0) progress_end(&progress, left, left);
+  if (left > 0) progress_end(&waves.progress, left, left);
   if (parallel_rank() == 0) study_priors_note_doubts(count, needs, directory);
   return STATUS_OK;
 }
