@@ -1,6 +1,7 @@
 #include "app/app_plan_estimate.h"
 
 #include "parallel/tasks/journal.h"
+#include "study/study_names.h"
 #include "study/study_problem.h"
 
 /* Distinct fits, by their hashes. */
@@ -117,20 +118,24 @@ static Status app_plan_add_settings(const Study *study, const PlanTimes *times, 
   return STATUS_OK;
 }
 
-/* Adds up the measured times of all runs; without `times` they are unknown. */
+/* Adds up the measured times of all tasks but those whose record another one has; without `times` they are
+ * unknown. */
 static void app_plan_add_runs(const Study *study, const PlanTimes *times, Estimate *out) {
-  const int settings = study->file->setting_count, policies = study->file->policy_count;
-  const double least = (double)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs));
-  double seconds = 0; /* of a run of every policy in every setting */
+  const int policies = study->file->policy_count;
+  const int64_t least = study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs));
   out->hours = out->least_hours = NAN;
   if (!times) return;
-  for (int cell = 0; cell < settings * policies; cell++) {
-    const double shared = times->shared[cell / policies], a_run = times->run[cell];
-    seconds += a_run + shared / policies;
-    out->longest_task = fmax(out->longest_task, (a_run + shared) * study->blocks[0].runs);
+  out->hours = out->least_hours = 0;
+  for (int i = 0; i < study->task_count; i++) {
+    const Task task = study_task(study, i);
+    const double shared = times->shared[task.setting],
+                 a_run = times->run[task.setting * policies + task.policy];
+    if (study_repeats_task(study, i, 0, 1)) continue;
+    const double hours = (a_run + shared / policies) * task.runs / 3600;
+    out->hours += hours;
+    if (task.first_run < least) out->least_hours += hours;
+    out->longest_task = fmax(out->longest_task, (a_run + shared) * task.runs);
   }
-  out->hours = seconds * (double)study->runs.most / 3600;
-  out->least_hours = seconds * least / 3600;
 }
 
 Status app_plan_estimate_study(const Study *study, const PlanTimes *times, Estimate *out) {

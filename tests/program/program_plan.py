@@ -174,6 +174,11 @@ class Plan(program.ProgramTest):
         seconds = sum(plan["seconds_per_run"].values()) + plan["shared_seconds_per_run"]
         self.assertAlmostEqual(plan["core_hours"] * 3600 / (seconds * plan["runs"]), 1, delta=1e-9)
 
+    def test_tasks_that_are_run_once(self):
+        """A key that no policy depends on adds no hours: the tasks of its first value are those of the others."""
+        plan = self.plan("policies=[random, ts]", "problem.theta=gm_cross", "sweep={prior.stages: [2, 3, 4]}", calibrate=True)
+        self.assertAlmostEqual(plan["core_hours"] * 3600 / (sum(plan["seconds_per_run"].values()) * plan["runs"]), 1, delta=1e-9)
+
     def test_adaptive_runs(self):
         sets = ["policies=[ts, random]", "runs={min: 16, max: 160, target_se: 1}"]
         plan = self.plan(*sets, calibrate=True)
