@@ -73,7 +73,8 @@ static const AppOption options[] = {
      .take = take_observations},
     {"family", 0, "NAME",
      "family of the prior, see `thompson list priors`, or auto: the family and sampler whose posterior draws "
-     "are best on held-out tasks (default: diffusion)",
+     "are best on held-out tasks (default: mixture; diffusion if an --option is for networks, or a policy of "
+     "the study learns one)",
      .take = take_family},
     {"output", 'o', "FILE", "prior file (default: prior.nc)", .output = &arguments.output},
     {"seed", 0, "N", "seed of the fit (default: the study's, or 1)", .take = take_seed},
@@ -82,8 +83,23 @@ static const AppOption options[] = {
     {0}};
 
 /* Refuses options about tasks where they have no effect. Takes --noise into sigma; 0: it is learned. */
+/* Returns whether an option, "KEY=VALUE", is one of a fit without networks. */
+static bool train_option_suits_mixtures(const char *text) {
+  static const char *const keys[] = {"components=", "mixture_starts=", "contamination=", "guard_width="};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strncmp(text, keys[i], strlen(keys[i])) == 0) return true;
+  return false;
+}
+
+/* Returns the family of a fit to the user's own data if none is named. */
+static const PriorOps *train_default_family(void) {
+  for (int i = 0; i < arguments.options.count; i++)
+    if (!train_option_suits_mixtures(arguments.options.texts[i])) return prior_find("diffusion");
+  return prior_find("mixture");
+}
+
 static void train_check(struct argp_state *state) {
-  if (!arguments.family) arguments.family = prior_find("diffusion");
+  if (!arguments.family && !arguments.study) arguments.family = train_default_family();
   const LikelihoodOps *likelihood = arguments.likelihood;
   const char *noise = arguments.noise;
   const bool simulated = arguments.theta && arguments.family == &prior_auto;
@@ -112,6 +128,19 @@ typedef struct {
   Prior prior; /* on rank 0 */
 } Training;
 
+/* Finds the family of a study's prior if none is named: diffusion if a policy learns one in the first
+ * setting, else a mixture. */
+static Status train_find_family(const Study *study, const Problem *problem, const PriorOps **out) {
+  const StudyFile *file = study->file;
+  *out = prior_find("mixture");
+  for (int p = 0; p < file->policy_count; p++) {
+    Belief belief;
+    TRY(study_belief_create(file->settings[0], &file->policies[p], problem, 0, &belief));
+    if (belief.kind == BELIEF_FITTED && belief.family == prior_find("diffusion")) *out = belief.family;
+  }
+  return STATUS_OK;
+}
+
 /* Takes the data to learn from, and the options of the fit, from the first setting of a study. */
 static Status app_train_from_study(Arena *memory, Training *out) {
   SCRATCH_ARENA(scratch);
@@ -128,6 +157,7 @@ static Status app_train_from_study(Arena *memory, Training *out) {
   TRY(app_study_of_file(arguments.study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
   TRY(study_problem_create(setting, &problem));
+  if (!arguments.family) TRY(train_find_family(&study, &problem, &arguments.family));
   arguments.sizes = study_candidates_sizes(setting, &problem, arguments.size);
   out->belief = (Belief){.likelihood = problem.likelihood,
                          .fit = fit_of_keys(setting, arguments.has_seed ? arguments.seed : study.seed, 0)};

@@ -155,6 +155,21 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
                                (["policies=[{name: auto, prior: standard}]"], "no sampler was chosen with this one")):
             self.fail_with(3, sentence, "run", study, "-o", self.path("refused"), *(f for s in sets for f in ("--set", s)))
 
+    def test_default_family(self):
+        """Without --family: a mixture; networks if an option is for them, or if a policy of the study learns some."""
+        np.savetxt(self.path("theta.csv"), np.random.default_rng(1).standard_normal((100, 2)), delimiter=",")
+        few = "prior: {train_samples: 100, training_steps: 4, stages: 2, mixture_starts: 1}\n"
+        head = "study: bandit\nruns: 8\nproblem: {theta: cross, arms: 5, rounds: 3}\n"
+        of_networks = self.write("networks.yaml", f"name: networks\n{head}{few}policies: [ts, mixts, diffts]\n")
+        without = self.write("without.yaml", f"name: without\n{head}{few}policies: [ts, mixts]\n")
+        data = ["--theta", self.path("theta.csv")]
+        for family, arguments in (("mixture", [*data]), ("mixture", [*data, "--option", "components=3"]), ("mixture", [without]),
+                                  ("diffusion", [*data, "--option", "stages=2", "--option", "training_steps=4"]), ("diffusion", [of_networks])):
+            with self.subTest(arguments):
+                self.succeed("train", *arguments, "-o", self.path("default.nc"))
+                with netCDF4.Dataset(self.path("default.nc")) as file:
+                    self.assertEqual(file.prior, family)
+
     def test_refused(self):
         self.write("history.csv", "x1,y\n1,0\n")
         self.write("theta.csv", "\n".join(str(k) for k in range(49)) + "\n")
