@@ -8,6 +8,7 @@
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
 #include "sampler/guard.h"
+#include "sampler/unknown_noise.h"
 
 #include <float.h>
 
@@ -210,8 +211,9 @@ static Status app_sample_find(Sampler *sampler, const Prior *prior, const Histor
   findings->log_marginal += sampler->temper * findings->constant;
   findings->error += findings->rounding;
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, &findings->fallbacks);
-  findings->judged =
-      history->rounds > 0 && !history_is_filtered(history) && alarm_fits(prior, likelihood, history->rounds);
+  findings->judged = history->rounds > 0 && !history_is_filtered(history) &&
+                     !unknown_noise_asked(sampler->setup.options) &&
+                     alarm_fits(prior, likelihood, history->rounds);
   if (!findings->judged) return STATUS_OK;
   return alarm_judge(prior, history, arguments.seed, &findings->p_value);
 }

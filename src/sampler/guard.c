@@ -5,6 +5,7 @@
 #include "sampler/guard_seen.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/mixture/moments.h"
+#include "sampler/unknown_noise.h"
 
 #include <string.h>
 
@@ -31,6 +32,18 @@ double guard_of(const SamplerSetup *setup) {
   if (!setup->options) return 0;
   return guard->tasks > 0 || config_is(setup->options, "guard", "study") ? guard->weight
                                                                          : guard_asked(setup->options);
+}
+
+Status guard_check(const Config *options, const Likelihood *likelihood, double g) {
+  if (!likelihood_is_concave(likelihood))
+    return status_set(
+        STATUS_INPUT,
+        "option guard=%g needs a likelihood that is log-concave in phi' theta; likelihood %s is "
+        "not, or not known to be",
+        g, likelihood->ops->name);
+  if (unknown_noise_asked(options))
+    return status_set(STATUS_INPUT, "noise: unknown: the weight of a guard needs a known noise");
+  return STATUS_OK;
 }
 
 /* Returns the factor between the standard deviations of the prior and of the wide Gaussian. */

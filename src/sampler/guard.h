@@ -22,6 +22,10 @@ double guard_asked(const Config *options);
 /* Returns g: from the option `guard`, or from the prior; 0 without options. */
 double guard_of(const SamplerSetup *setup);
 
+/* Returns STATUS_INPUT with one sentence if a guard of weight g > 0 does not fit the likelihood or an option.
+ */
+Status guard_check(const Config *options, const Likelihood *likelihood, double g);
+
 /* Creates the mixture of the prior's components, with weights times 1 - g, and last the wide Gaussian. */
 Status guard_mixture(Arena *memory, const Prior *prior, double g, Mixture *out);
 /* Creates a guard for g > 0. `together`: all draws are of one history (sampler/observed.h), so that it works

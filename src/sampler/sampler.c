@@ -234,12 +234,7 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   TRY(sampler_prepare(memory, method, setup, out));
   if (setup->options) out->temper = config_real(setup->options, "temper");
   const double g = guard_of(setup);
-  if (g > 0 && !likelihood_is_concave(setup->likelihood))
-    return status_set(
-        STATUS_INPUT,
-        "option guard=%g needs a likelihood that is log-concave in phi' theta; likelihood %s is "
-        "not, or not known to be",
-        g, setup->likelihood->ops->name);
+  if (g > 0) TRY(guard_check(setup->options, setup->likelihood, g));
   out->observed = observed_fits(method, setup);
   if (g > 0) TRY(guard_create(memory, setup, g, out->observed, &out->guard));
   return out->observed ? observed_check(method, setup) : sampler_create_state(out);

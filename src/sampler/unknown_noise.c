@@ -55,8 +55,6 @@ Status unknown_noise_create(const Sampler *sampler, const SamplerSetup *setup, d
   const size_t d = (size_t)setup->prior->d, n = CHUNK_LANES;
   UnknownNoise *self;
   ASSERT(prior && prior->components == 1);
-  if (sampler->guard)
-    return status_set(STATUS_INPUT, "noise: unknown: the weight of a guard needs a known noise");
   ALLOCATE(memory, self, 1);
   *self = (UnknownNoise){.d = setup->prior->d,
                          .shape = config_real(setup->options, "noise_shape"),

@@ -31,8 +31,7 @@ bool unknown_noise_asked(const Config *options);
 /* Returns STATUS_INPUT with one sentence if `noise: unknown` does not fit the likelihood or another option.
  */
 Status unknown_noise_check(const Config *options, const Likelihood *likelihood);
-/* Creates the posterior of a sampler with a Gaussian prior, in its memory; `lambda` as above. Returns
- * STATUS_INPUT if the sampler has a guard. */
+/* Creates the posterior of a sampler with a Gaussian prior, in its memory; `lambda` as above. */
 Status unknown_noise_create(const Sampler *sampler, const SamplerSetup *setup, double lambda,
                             UnknownNoise **out);
 /* Does what SamplerOps.sample does: d normals of each lane's stream, then what one gamma variate takes. */

@@ -1,6 +1,7 @@
 #include "study/study.h"
 
 #include "problem/problem_cases.h"
+#include "sampler/guard.h"
 #include "study/studies.h"
 #include "study/study_names.h"
 #include "study/study_problem.h"
@@ -124,6 +125,7 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
                       "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
   TRY(sampler_check(method.sampler, policy->options, &belief.likelihood));
+  if (belief.guard.weight > 0) TRY(guard_check(policy->options, &belief.likelihood, belief.guard.weight));
   *size = study_belief_draw_size(&belief, method.sampler, problem->d, problem->rounds);
   return study_belief_check(&belief, method.sampler, problem);
 }

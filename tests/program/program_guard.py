@@ -102,6 +102,9 @@ class Guard(program.ProgramTest):
     def test_refused(self):
         study = self.write("ising.yaml", STUDY % ("[{name: localised, prior: ising, guard: 0.1}]", ""))
         self.fail_with(3, "no companion mixture of Gaussians", "plan", study)
+        for number, (policy, keys) in enumerate((("{name: ts, noise: unknown, guard: 0.3}", ""), ("{name: lints, prior: gaussian, noise: unknown}", ", guard: auto"))):
+            study = self.write(f"noise{number}.yaml", STUDY % (f"[{policy}]", keys))
+            self.fail_with(3, "noise: unknown: the weight of a guard needs a known noise", "plan", study)
 
     def sample(self, *options):
         out = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "mixts", "-n", "4000", "-o",
@@ -125,6 +128,8 @@ class Guard(program.ProgramTest):
         self.assertIn("p-value of the history under the prior 0.00", out)
         self.assertIn("the prior may be wrong", out)
         self.assertNotIn("weight of the guard", out)
+        self.assertNotIn("p-value", self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts",
+                                                 "--option", "noise=unknown", "-o", self.path("draws.nc")).stdout)  # it takes the noise for known
 
         def density(variance):
             covariance = np.eye(2) + variance
