@@ -188,21 +188,8 @@ Status app_study_of_folder(const char *directory, Study *out) {
 
 static void app_note(const char *sentence) { fprintf(stderr, "note: %s\n", sentence); }
 
-/* Notes if problem.noise is set although the rewards have no noise. */
-static void app_note_unused_noise(const Study *study) {
-  for (int s = 0; s < study->file->setting_count; s++) {
-    const Config *setting = study->file->settings[s];
-    const LikelihoodOps *ops = likelihood_find(config_text(setting, "likelihood"));
-    if (ops->quadratic || config_is(setting, "problem.noise", "auto")) continue;
-    fprintf(stderr, "note: problem.noise is %g, but rewards with the likelihood %s have no noise\n",
-            config_real(setting, "problem.noise"), ops->name);
-    return;
-  }
-}
-
 Status app_note_unused(const Study *study) {
   if (parallel_rank() != 0) return STATUS_OK;
-  app_note_unused_noise(study);
   if (study->ops->advise) study->ops->advise(study, app_note);
   return study_unused_note(study, app_note);
 }

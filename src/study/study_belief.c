@@ -29,8 +29,9 @@ static PriorGuard study_belief_guard_of_keys(const Config *setting, const Config
                         : !learned  ? 0
                         : automatic ? GUARD_AUTO
                                     : config_real(setting, "prior.guard");
+  if (weight == 0) return (PriorGuard){0};
   return (PriorGuard){.weight = weight,
-                      .tasks = weight > 0 ? (int)config_int(setting, "prior.guard_tasks") : 0,
+                      .tasks = (int)config_int(setting, "prior.guard_tasks"),
                       .width = config_real(setting, "prior.guard_width"),
                       .shrink = automatic ? GUARD_AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
 }
@@ -47,8 +48,8 @@ static Status study_belief_compute_hash(const Config *setting, const Problem *pr
   if (!out) return status_set(STATUS_INTERNAL, "out of memory");
   fprintf(out, "%s %s file %s d %d test %a samples %lld seed %llu replicate %u\n",
           config_text(setting, "problem.family"), config_text(setting, "problem.theta"), file_hash,
-          problem->d, config_real(setting, "prior.test_fraction"), (long long)belief->train_samples,
-          (unsigned long long)belief->fit.seed, belief->fit.replicate);
+          problem->d, problem->theta.set.n > 0 ? config_real(setting, "prior.test_fraction") : 0,
+          (long long)belief->train_samples, (unsigned long long)belief->fit.seed, belief->fit.replicate);
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
   if (belief->learned_from != LEARNED_FROM_THETA) {

@@ -2,15 +2,19 @@
 
 #include "io/digest.h"
 #include "study/keys.h"
+#include "study/study_unused.h"
 
 #include <string.h>
 
 /* A change of the program that changes numbers of finished tasks raises this. */
 enum { NUMBERS = 2 };
 
-/* Returns whether the numbers of a task may depend on a key of its setting as it is written: not if something
- * else that is hashed says the same. What a policy believes is hashed by study_belief_print. */
-static bool study_name_has_key(const Study *study, const char *key) {
+/* Returns whether the numbers of a task may depend on a key of its setting as it is written: not if it has no
+ * effect, or something else that is hashed says the same. What a policy believes is hashed by
+ * study_belief_print. */
+static bool study_name_has_key(const Study *study, const Config *setting, const Problem *problem,
+                               const char *key) {
+  char why[128];
   static const char *const others[] = {"name",
                                        "title",
                                        "figure",
@@ -25,27 +29,24 @@ static bool study_name_has_key(const Study *study, const char *key) {
     if (strcmp(key, others[i]) == 0) return false;
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
     if (strncmp(key, sections[i], strlen(sections[i])) == 0) return false;
-  if (!study->ops->believes || strncmp(key, "prior.", strlen("prior.")) != 0) return true;
-  return strcmp(key, "prior.test_fraction") == 0; /* which theta* there are */
+  if (strcmp(key, "prior.test_fraction") == 0) return problem->theta.set.n > 0; /* which theta* there are */
+  if (study->ops->believes && strncmp(key, "prior.", strlen("prior.")) == 0) return false;
+  return !study_key_is_unused(study, setting, key, sizeof why, why);
 }
 
-/* Prints the keys of one table with their values, and the digests of files that they name. */
-static Status study_name_print_keys(const Study *study, const Config *config, const ConfigKey *keys,
-                                    FILE *out) {
-  for (const ConfigKey *key = keys; key->name; key++) {
-    if (keys == study_keys && !study_name_has_key(study, key->name)) continue;
-    if (!config_present(config, key->name)) continue;
-    fprintf(out, "%s: ", key->name);
-    config_write(config, key->name, out);
-    fputc('\n', out);
-    const char *end = strstr(key->name, "file");
-    const char *path =
-        key->type == KEY_TEXT && end && strcmp(end, "file") == 0 ? config_text(config, key->name) : NULL;
-    char digest[DIGEST_SIZE];
-    if (!path) continue;
-    TRY(digest_file(path, digest));
-    fprintf(out, "%s\n", digest);
-  }
+/* Prints a key with its value, and the digest of a file that it names. */
+static Status study_name_print_key(const Config *config, const ConfigKey *key, FILE *out) {
+  if (!config_present(config, key->name)) return STATUS_OK;
+  fprintf(out, "%s: ", key->name);
+  config_write(config, key->name, out);
+  fputc('\n', out);
+  const char *end = strstr(key->name, "file");
+  const char *path =
+      key->type == KEY_TEXT && end && strcmp(end, "file") == 0 ? config_text(config, key->name) : NULL;
+  char digest[DIGEST_SIZE];
+  if (!path) return STATUS_OK;
+  TRY(digest_file(path, digest));
+  fprintf(out, "%s\n", digest);
   return STATUS_OK;
 }
 
@@ -99,25 +100,28 @@ static Status study_name_cell(Study *study, int s, int p, const Problem *problem
 }
 
 /* Prints what all tasks of a setting depend on: its points and keys. */
-static Status study_name_print_setting(const Study *study, int s, NameText *text) {
+static Status study_name_print_setting(const Study *study, int s, const Problem *problem, NameText *text) {
   const Config *setting = study->file->settings[s];
   TRY(study_name_begin(text));
   for (int i = 0; i < study->ops->points(setting); i++)
     fprintf(text->stream, "%.17g ", study_axis_value(study, s, i));
   fputc('\n', text->stream);
-  TRY(study_name_print_keys(study, setting, study_keys, text->stream));
+  for (const ConfigKey *key = study_keys; key->name; key++)
+    if (study_name_has_key(study, setting, problem, key->name))
+      TRY(study_name_print_key(setting, key, text->stream));
   return study_name_end(text);
 }
 
 Status study_name_setting(Study *study, int s, const Problem *problem) {
   SCOPED(NameText, setting, study_name_free);
-  TRY(study_name_print_setting(study, s, &setting));
+  TRY(study_name_print_setting(study, s, problem, &setting));
   for (int p = 0; p < study->file->policy_count; p++) {
     SCOPED(NameText, cell, study_name_free);
     const ConfigPolicy *policy = &study->file->policies[p];
     TRY(study_name_begin(&cell));
     fprintf(cell.stream, "numbers %d\npolicy %s\n%s", NUMBERS, policy->name, setting.bytes);
-    TRY(study_name_print_keys(study, policy->options, config_table(policy->options), cell.stream));
+    for (const ConfigKey *key = config_table(policy->options); key->name; key++)
+      TRY(study_name_print_key(policy->options, key, cell.stream));
     TRY(study_name_end(&cell));
     TRY(study_name_cell(study, s, p, problem, cell.bytes));
   }

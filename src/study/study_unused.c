@@ -30,10 +30,9 @@ static bool study_some_family_uses(const char *key) {
   return used;
 }
 
-/* Writes why a key has no effect in a setting, or nothing if it has one. */
-static void study_explain_unused(const Study *study, const Config *setting, const char *key, size_t size,
-                                 char *why) {
+bool study_key_is_unused(const Study *study, const Config *setting, const char *key, size_t size, char *why) {
   const ProblemOps *family = study_problem_family(setting);
+  const LikelihoodOps *likelihood = likelihood_find(config_text(setting, "likelihood"));
   *why = '\0';
   if (study_some_kind_uses(key) && !study_lists_key(study->ops->keys, key))
     snprintf(why, size, "study %s does not use it", study->ops->name);
@@ -45,6 +44,11 @@ static void study_explain_unused(const Study *study, const Config *setting, cons
            config_int(setting, key) >= config_int(setting, "stream.tasks"))
     snprintf(why, size, "there are only %lld bandits, so theta* never changes",
              (long long)config_int(setting, "stream.tasks"));
+  else if (strcmp(key, "feedback.delay_distribution") == 0 && config_int(setting, "feedback.delay") == 0)
+    snprintf(why, size, "no reward is late");
+  else if (strcmp(key, "problem.noise") == 0 && !likelihood->quadratic)
+    snprintf(why, size, "rewards with the likelihood %s have no noise", likelihood->name);
+  return *why;
 }
 
 /* Returns the first setting in which a policy has the tasks that it has in setting s, found by their names: s
@@ -59,24 +63,42 @@ static int study_first_alike(const Study *study, int s, int p) {
   return s;
 }
 
-/* Notes which policies the sweep does not change, and in which settings. */
+/* The settings in which a policy has the tasks of an earlier one: how many, the first, and that earlier one.
+ */
+typedef struct {
+  int count, setting, earlier;
+} Repeated;
+
+static Repeated study_find_repeated(const Study *study, int p) {
+  Repeated out = {0};
+  for (int s = study->file->setting_count - 1; s > 0; s--) {
+    const int earlier = study_first_alike(study, s, p);
+    if (earlier != s) out = (Repeated){.count = out.count + 1, .setting = s, .earlier = earlier};
+  }
+  return out;
+}
+
+/* Notes which policies the sweep does not change, and in which settings; in one sentence if that is true of
+ * all alike. */
 static void study_note_repeated(const Study *study, void (*note)(const char *sentence)) {
-  char sentence[512], others[64];
-  for (int p = 0; p < study->file->policy_count; p++) {
-    int alike = 0, example = 0;
-    for (int s = study->file->setting_count - 1; s > 0; s--) {
-      if (study_first_alike(study, s, p) == s) continue;
-      alike++;
-      example = s;
-    }
-    if (alike == 0) continue;
-    snprintf(others, sizeof others, ", and likewise in %d more", alike - 1);
-    snprintf(
-        sentence, sizeof sentence,
-        "the sweep does not change policy %s in setting %s, whose results are those of %s%s; equal tasks "
-        "are run once",
-        study->file->policies[p].label, study->file->setting_labels[example],
-        study->file->setting_labels[study_first_alike(study, example, p)], alike > 1 ? others : "");
+  const StudyFile *file = study->file;
+  const Repeated first = study_find_repeated(study, 0);
+  char sentence[512], others[64] = "", policy[128];
+  bool all = file->policy_count > 1;
+  for (int p = 1; p < file->policy_count && all; p++) {
+    const Repeated own = study_find_repeated(study, p);
+    all = memcmp(&own, &first, sizeof own) == 0;
+  }
+  for (int p = 0; p < (all ? 1 : file->policy_count); p++) {
+    const Repeated own = study_find_repeated(study, p);
+    if (own.count == 0) continue;
+    snprintf(policy, sizeof policy, all ? "any policy" : "policy %s", file->policies[p].label);
+    if (own.count > 1) snprintf(others, sizeof others, ", and likewise in %d more", own.count - 1);
+    snprintf(sentence, sizeof sentence,
+             "the sweep does not change %s in setting %s, whose results are those of %s%s; equal tasks are "
+             "run once",
+             policy, file->setting_labels[own.setting], file->setting_labels[own.earlier],
+             own.count > 1 ? others : "");
     note(sentence);
   }
 }
@@ -91,8 +113,7 @@ Status study_unused_note(const Study *study, void (*note)(const char *sentence))
       bool same;
       TRY(config_is_default(setting, key->name, &same));
       is_default = is_default && same;
-      study_explain_unused(study, setting, key->name, sizeof why, why);
-      unused = *why;
+      unused = study_key_is_unused(study, setting, key->name, sizeof why, why);
       config_show(setting, key->name, sizeof other, other);
       swept = swept || strcmp(other, value) != 0;
     }
