@@ -1,5 +1,7 @@
 #include "core/clock.h"
 
+#include <pthread.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static double clock_read_seconds(clockid_t clock) {
@@ -8,7 +10,19 @@ static double clock_read_seconds(clockid_t clock) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double clock_cpu(void) { return clock_read_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+static clockid_t cpu_clock = CLOCK_PROCESS_CPUTIME_ID;
+
+static void clock_choose(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    cpu_clock = CLOCK_THREAD_CPUTIME_ID;
+}
+
+double clock_cpu(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, clock_choose);
+  return clock_read_seconds(cpu_clock);
+}
 double clock_date(void) { return clock_read_seconds(CLOCK_REALTIME); }
 double clock_wall(void) { return clock_read_seconds(CLOCK_MONOTONIC); }
 

@@ -1,7 +1,8 @@
 /* Clocks, in seconds. */
 #pragma once
 
-/* Returns the CPU time of this process. */
+/* Returns the CPU time of this process; where that is limited (ulimit -t), of this thread, because Linux then
+ * counts that of the process in ticks of milliseconds. */
 double clock_cpu(void);
 /* Returns the time since 1970. */
 double clock_date(void);

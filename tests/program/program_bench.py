@@ -3,6 +3,8 @@
 import json
 import os
 import resource
+import shlex
+import subprocess
 
 import numpy as np
 
@@ -79,6 +81,13 @@ class Bench(program.ProgramTest):
             self.assertGreater(row["round_fraction_of_peak"], 0)
             self.assertLess(row["round_fraction_of_peak"], 1.2, row["sampler"])     # the peak is measured too, at another time
             self.assertLessEqual(2, row["rounds_reached"])
+
+    def test_limited_cpu_time(self):
+        """Under `ulimit -t` Linux counts the CPU time of a process in ticks, longer than what is measured."""
+        command = f"ulimit -t 600; exec {program.PROGRAM} bench --quick --json --samplers ts {' '.join(map(shlex.quote, TINY))}"
+        found = json.loads(subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=program.PATIENCE).stdout)
+        self.assertTrue(np.isfinite(found["machine"]["peak_float_flops"]))
+        self.assertGreater(found["rows"][0]["seconds_per_draw"], 0)
 
     def test_work(self):
         """Networks 2-8-6-2 in 12 stages: 2 (16 + 48 + 12) operations each; dps also multiplies by the Jacobian, the same work again, forward
