@@ -85,13 +85,16 @@ class Agents(Belief):
     def _ids(self, ids):
         """ids[m], numbers or names, in the layout of C, which checks that the agents exist."""
         ids = library.unmasked("ids", ids)
+        if ids.dtype.kind == "O" and len(set(map(type, ids.flat))) == 1:  # a column of a table
+            ids = np.array(ids.tolist())
         if self._numbers and ids.dtype.kind == "U" and ids.ndim == 1:
             unknown = [name for name in ids.tolist() if name not in self._numbers]
             if unknown:
                 raise KeyError(f"no agent is named {unknown[0]!r}; agents.add([{unknown[0]!r}]) makes one")
             ids = np.array([self._numbers[name] for name in ids.tolist()])
         if ids.dtype.kind not in "iu" and ids.size or ids.ndim != 1:
-            raise TypeError(f"ids is {ids.ndim}-dimensional, of type {ids.dtype}: a list of integers is needed")
+            needed = "names of agents" if self._numbers else "integers"
+            raise TypeError(f"ids is {ids.ndim}-dimensional, of type {ids.dtype}: a list of {needed} is needed")
         if ids.size and not 0 <= ids.min() <= ids.max() < len(self):
             given = f"id is {ids.min()}" if ids.min() == ids.max() else f"ids are from {ids.min()} to {ids.max()}"
             raise IndexError(f"{given}; there are agents 0 to {len(self) - 1}")

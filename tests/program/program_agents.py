@@ -188,6 +188,10 @@ class Names(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "have numbers only", taught().add, ["ann"])
         self.assertRaisesRegex(TypeError, "7 is no name", thompson.Agents, GAUSSIAN, ["a", 7])
         self.assertRaises(TypeError, taught().draw, ["ann"])
+        for column in (np.array(["eve", "ann"], dtype=object), np.array([2, 0], dtype=object)):  # as tables have them
+            np.testing.assert_array_equal(agents.score(column, np.eye(D)), agents.score([2, 0], np.eye(D)))
+        for column in (np.array(["eve", 0], dtype=object), np.array([0.5, 1.5], dtype=object)):
+            self.assertRaisesRegex(TypeError, "a list of names of agents is needed", agents.draw, column)
         self.assertEqual(len(agents), 3)
         np.testing.assert_array_equal(agents.draw([1]), thompson.Agents(GAUSSIAN, 3, seed=3).draw([1]))
 
