@@ -37,6 +37,7 @@ ATTRIBUTES = {
               "candidate_chosen": "with `components: auto`, which candidate was taken, from 0",
               "candidate_most": "with `components: auto`, the most components that might have been tried",
               "noise": "of the rewards of the logs that it was learned from, where these are Gaussian",
+              "rewards": "the likelihood of the rewards of these logs",
               "last_stage": "`repaired` or `literal` (`prior.last_stage`)", "training_samples": "how many the networks were trained on",
               "training_samples_sha256": "hash of these", "most_precision": "largest precision of an observation that was trained for"},
     "events": {"setting": "of the study", "policy": "that picked the arms", "likelihood": "of the rewards", "noise": "standard deviation of Gaussian rewards",

@@ -117,6 +117,7 @@ FUNCTIONS = {
     "prior_sample": (STATUS, HANDLE, INT, SEED, ARRAY),
     "prior_dimension": (INT, HANDLE),
     "prior_doubt": (TEXT, HANDLE),
+    "prior_rewards": (TEXT, HANDLE),
     "prior_family": (TEXT, HANDLE),
     "prior_close": (None, HANDLE),
     "likelihood_from_functions": (STATUS, ctypes.POINTER(LikelihoodFunctions), OUT),

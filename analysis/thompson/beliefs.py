@@ -72,6 +72,9 @@ class Belief(library.Handled):
             if handle:  # a function of the user's raised an exception, and the library does not know of it
                 self._of_kind("free")(handle)
             raise
+        rewards = library.prior_rewards(self._prior._handle)
+        if rewards and isinstance(likelihood, str) and rewards.decode() != likelihood:
+            library.warn(f"the prior was learned from rewards with likelihood={rewards.decode()!r}, and here it is {likelihood!r}")
         self._d = self._prior.dimension
         self._hold(handle)
 

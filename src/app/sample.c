@@ -328,8 +328,9 @@ static Status sample_posterior(void) {
   if (chosen_with_prior) TRY(app_sample_find_sampler(&prior, &method));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));
-  const char *doubt = prior_doubt_under(&prior, &likelihood);
-  if (doubt) fprintf(stderr, "note: %s: %s\n", arguments.prior, doubt);
+  char doubt[2048];
+  if (prior_doubt_under(&prior, &likelihood, sizeof doubt, doubt))
+    fprintf(stderr, "note: %s: %s\n", arguments.prior, doubt);
   likelihood.noise = prior_noise(&prior, arguments.noise);
   if (arguments.recent) TRY(app_sample_learn_guard(&likelihood, config, &prior));
   return app_sample_draw(method, &likelihood, &prior, config);

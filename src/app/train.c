@@ -284,7 +284,7 @@ static Status train_warn_of_logs(const Logs *logs, const Prior *prior) {
     fprintf(
         stderr,
         "note: all rewards in the logs are 0 or 1, and the prior is learned as if they were Gaussian; for "
-        "clicks give --likelihood logistic\n");
+        "clicks the likelihood is logistic\n");
   if (arguments.sigma == 0 && !logs_has_rows(logs)) TRY(logs_noise_freedom(logs, ENOUGH, &freedom));
   if (freedom < ENOUGH)
     fprintf(

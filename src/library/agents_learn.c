@@ -172,6 +172,7 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, dou
   TRY(prior_from_mixture(memory, &online.now, &defaults, out));
   if (!out->note) TRY(logs_describe_few(memory, &online.logs, &online.now, &out->note));
   if (likelihood_has_noise(&posterior->likelihood)) out->noise = posterior->likelihood.noise;
+  out->rewards = posterior->likelihood.ops->name;
   return STATUS_OK;
 }
 

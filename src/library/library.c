@@ -301,6 +301,7 @@ thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_
 int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }
 
 const char *thompson_prior_doubt(const thompson_prior *self) { return prior_doubt(&self->prior); }
+const char *thompson_prior_rewards(const thompson_prior *self) { return prior_rewards(&self->prior); }
 
 const char *thompson_prior_family(const thompson_prior *self) { return self->prior.ops->name; }
 

@@ -124,6 +124,9 @@ THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
 /* Returns a sentence if the prior failed its own check on held-out samples, so that draws under it cannot be
  * trusted; NULL if it did not, or if the family has no such check. */
 THOMPSON_API const char *thompson_prior_doubt(const thompson_prior *prior);
+/* Returns the name of the likelihood of the rewards in the logs that the prior was learned from, which its
+ * posteriors should have too; NULL if there were no logs, or the prior file does not say. */
+THOMPSON_API const char *thompson_prior_rewards(const thompson_prior *prior);
 /* Returns "gaussian", "mixture", "diffusion" or "denoiser"; for your own models, "given" (a denoiser),
  * "score_network" or "oracle". */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);

@@ -6,6 +6,7 @@ import os
 import pickle
 import tempfile
 import unittest
+import warnings
 
 os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
 
@@ -177,6 +178,20 @@ class Names(unittest.TestCase):
         for each in (named, *others):
             self.assertEqual(each.names, names)
             np.testing.assert_array_equal(each.draw(["user é9999", "user é7"]), want)
+
+    def test_prior_of_other_rewards(self):
+        """A prior that was learned from clicks is not used for Gaussian rewards in silence."""
+        rng = np.random.default_rng(1)
+        clicks = thompson.Agents(GAUSSIAN, 60, likelihood="logistic", seed=3)
+        for _ in range(20):
+            clicks.observe(np.arange(60), rng.standard_normal((60, D)), rng.integers(2, size=60))
+        learned = clicks.learn_prior()
+        for make in (lambda: thompson.Posterior(learned), lambda: thompson.Agents(learned, 3)):
+            with self.assertWarnsRegex(UserWarning, "rewards with likelihood='logistic', and here it is 'gaussian'"):
+                make()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            thompson.Agents(learned, 3, likelihood="logistic")
 
     def test_added(self):
         agents = thompson.Agents(GAUSSIAN, [], seed=3)

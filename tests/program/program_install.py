@@ -31,7 +31,7 @@ NAMES = """thompson_age thompson_agents_add thompson_agents_age thompson_agents_
            thompson_posterior_from_likelihood thompson_posterior_new thompson_posterior_noise thompson_posterior_open thompson_posterior_save thompson_prior_close
            thompson_prior_dimension thompson_prior_doubt thompson_prior_family thompson_prior_from_denoiser thompson_prior_from_mixture
            thompson_prior_from_oracle thompson_prior_from_score_network thompson_prior_from_theta thompson_prior_from_theta_until thompson_prior_open
-           thompson_prior_sample thompson_prior_save thompson_probabilities thompson_score thompson_version""".split()
+           thompson_prior_rewards thompson_prior_sample thompson_prior_save thompson_probabilities thompson_score thompson_version""".split()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="thompson install-"))       # with a space
 PREFIX = FOLDER / "moved"
 PROGRAM = PREFIX / "bin" / "thompson"

@@ -308,7 +308,9 @@ class Logs(ProgramTest):
             for command in (("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--likelihood", "logistic", "--sampler", "ts", "-o", self.path("d.nc")),
                             ("run", self.path("study.yaml"), "-o", self.path("out"), "--overwrite")):
                 said = self.succeed(*command).stderr
-                self.assertEqual("prior.nc: it was learned as if rewards were Gaussian, and here they are not" in said, "logistic" not in given, said)
+                self.assertEqual("prior.nc: it was learned from rewards with the likelihood gaussian, and here it is logistic" in said, "logistic" not in given, said)
+        said = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts", "-o", self.path("d.nc")).stderr
+        self.assertIn("prior.nc: it was learned from rewards with the likelihood logistic, and here it is gaussian", said)
         self.write("logs.csv", table(task, x, y))
         self.assertNotIn("all rewards in the logs", self.train(family="gaussian").stderr)
 

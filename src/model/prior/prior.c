@@ -41,11 +41,19 @@ const char *prior_doubt(const Prior *prior) {
   return doubt ? doubt : prior->note;
 }
 
-const char *prior_doubt_under(const Prior *prior, const Likelihood *likelihood) {
-  if (prior_doubt(prior)) return prior_doubt(prior);
-  return prior->noise > 0 && !likelihood->ops->noisy
-             ? "it was learned as if rewards were Gaussian, and here they are not"
-             : NULL;
+const char *prior_rewards(const Prior *prior) {
+  return !prior->rewards && prior->noise > 0 ? "gaussian" : prior->rewards;
+}
+
+bool prior_doubt_under(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
+  const char *rewards = prior_rewards(prior), *doubt = prior_doubt(prior);
+  *sentence = '\0';
+  if (doubt)
+    snprintf(sentence, size, "%s", doubt);
+  else if (rewards && strcmp(rewards, likelihood->ops->name) != 0)
+    snprintf(sentence, size, "it was learned from rewards with the likelihood %s, and here it is %s", rewards,
+             likelihood->ops->name);
+  return *sentence;
 }
 
 Status prior_find_fixed(Prior *prior) {
@@ -77,7 +85,10 @@ const char *prior_closed_name(int index) {
 
 Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
                            const PriorFit *fit, const double *parts, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = family, .d = fit_source_dimension(source)};
+  *out = (Prior){.memory = memory,
+                 .ops = family,
+                 .d = fit_source_dimension(source),
+                 .rewards = source->logs ? source->logs->likelihood->ops->name : NULL};
   TRY(family->assemble(out, fit, source, parts));
   TRY(prior_find_fixed(out));
   return prior_find_widened(out);
@@ -159,6 +170,7 @@ Status prior_put(const Prior *prior, StoreFile *file) {
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
   TRY(store_real_attribute(file, "seconds_fit", prior->seconds_fit));
   if (prior->noise > 0) TRY(store_real_attribute(file, "noise", prior->noise));
+  if (prior->rewards) TRY(store_text_attribute(file, NULL, "rewards", prior->rewards));
   if (prior->auto_sampler) TRY(store_text_attribute(file, NULL, "auto_sampler", prior->auto_sampler));
   return prior->ops->save(prior, file);
 }
@@ -190,6 +202,8 @@ static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings,
       return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; a standard deviation must be above 0",
                         store_path(file), out->noise);
   }
+  if (store_has_attribute(file, "rewards"))
+    TRY(store_get_text_attribute(out->memory, file, "rewards", &out->rewards));
   if (store_has_attribute(file, "seconds_fit"))
     TRY(store_get_real_attribute(file, "seconds_fit", &out->seconds_fit));
   if (store_has_attribute(file, "auto_sampler"))

@@ -143,6 +143,9 @@ struct Prior {
   /* Standard deviation of the Gaussian rewards in the logs it was learned from, given or learned; 0 for any
    * other prior. Stored in the prior file. */
   double noise;
+  /* Name of the likelihood of the rewards in those logs; NULL: there were none, or the prior file is older
+   * and says nothing. Stored in the prior file. */
+  const char *rewards;
   /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; otherwise
    * NULL. */
   const char *auto_sampler;
@@ -173,8 +176,12 @@ static inline double prior_seconds_elsewhere(const Prior *prior) {
 /* Returns what a user should know before using the prior: the result of prior->ops->doubt, else prior->note;
  * NULL if there is nothing. */
 const char *prior_doubt(const Prior *prior);
-/* Returns prior_doubt, or that the prior was learned from Gaussian rewards, if this likelihood has others. */
-const char *prior_doubt_under(const Prior *prior, const Likelihood *likelihood);
+/* Returns the name of the likelihood of the rewards in the logs that the prior was learned from; NULL: there
+ * were none, or it is not known. */
+const char *prior_rewards(const Prior *prior);
+/* Writes prior_doubt, or that the prior was learned from rewards with another likelihood; returns whether
+ * there is anything to say. */
+bool prior_doubt_under(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence);
 
 /* Limits of prior->companion of a prior that does not correct a mixture: it has one component for every 20
  * samples, at most COMPANION_COMPONENTS, and in more than COMPANION_MOST dimensions there is none. */

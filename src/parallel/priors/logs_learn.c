@@ -284,6 +284,7 @@ Status logs_learn_prior(Arena *memory, const PriorOps *family, const PriorFit *f
     if (parallel_rank() == 0) out->noise = noise;
     learned->networks_from = sample.tasks;
   }
+  out->rewards = likelihood->ops->name;
   out->seconds_fit = parallel_sum(clock_cpu() - start);
   return STATUS_OK;
 }

@@ -70,7 +70,7 @@ static Status study_priors_list_needs(Arena *memory, const Study *study, int *co
  * reported by the tasks. */
 static void study_priors_note_doubts(int count, const Need *needs, const char *directory) {
   int doubted = 0;
-  char path[4096], first[8192];
+  char path[4096], doubt[2048], first[8192];
   for (int i = 0; i < count; i++) {
     SCRATCH_ARENA(scratch);
     const Belief *belief = &needs[i].belief;
@@ -80,8 +80,8 @@ static void study_priors_note_doubts(int count, const Need *needs, const char *d
     if (belief->kind == BELIEF_FITTED) study_belief_path(belief, directory, sizeof path, path);
     const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
     if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK) continue;
-    const char *doubt = prior_doubt_under(&prior, &belief->likelihood);
-    if (doubt && doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, doubt);
+    const bool doubtful = prior_doubt_under(&prior, &belief->likelihood, sizeof doubt, doubt);
+    if (doubtful && doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, doubt);
   }
   if (doubted > 0) fprintf(stderr, "note: %s", first);
   if (doubted > 1) fprintf(stderr, " (%d more like it in this study)", doubted - 1);
