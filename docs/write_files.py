@@ -236,7 +236,9 @@ def page(folder):
              "classes are whole numbers from 0, an arm for each with reward 1 for the right one; `data/make_table.py` writes three.\n",
              "**Log of events** (`problem.family: logged`): the [file](#logs-of-events) that a study writes, with `context(event, dim)` instead of `features` where "
              "the features are the same for all arms, and without the variables that are optional; or CSV with the header `x1,...,xd,arm,reward,propensity`. Both may have probabilities of another policy "
-             "(`policies: [target]`): `target(event, arm)`, or `target(event)` and a last column `target`, that of the arm that was played.\n",
+             "(`policies: [target]`): `target(event, arm)`, or `target(event)` and a column `target` after the propensity, that of the arm that was played. "
+             "And both may say which arms each event had, 1, and which it lacked, 0: `available(event, arm)`, or last columns `available0,available1,...`, one for each arm. "
+             "The arm that was played must be among them, and `target` be 0 elsewhere; features of an arm that is not there may be anything, NaN too.\n",
              "**Study**: YAML, every key in [keys.md](keys.md).\n",
              "## The folder of a study\n", folder_part(folder),
              "## `results.nc`\n", *results_part(folder, used),

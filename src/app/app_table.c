@@ -179,7 +179,8 @@ static void table_print_missing_arm(const CellEstimate *estimate) {
                weight = estimate->value[ESTIMATES_of_doubtful_arm_weight];
   if (weight < 1 && estimate->doubt != DOUBT_ARM_0_ABSENT)
     printf("  log: for arm %.0f the mean of 1 / propensity is %.4g, and not 1: it was not possible in every "
-           "event, or its propensities are too large, and values of policies that often take it are wrong\n",
+           "event (a log can say so: available), or its propensities are too large, and values of policies "
+           "that often take it are wrong\n",
            arm, weight);
 }
 

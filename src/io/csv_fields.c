@@ -171,40 +171,54 @@ Status csv_read_text(CsvReader *reader) {
 
 /* ---- headers */
 
-Status csv_read_header(CsvReader *reader, const CsvHeader *header, int *columns, int *others) {
+enum { CSV_FORM_SIZE = 128, CSV_NAME_SIZE = 24 };
+
+/* Writes what a header must read. */
+static void csv_show_header(const CsvHeader *header, char form[CSV_FORM_SIZE]) {
+  const char *first = header->first;
+  int length = snprintf(form, CSV_FORM_SIZE, "%s%sx1,...,xd", first ? first : "", first ? "," : "");
+  for (int i = 0; header->last[i]; i++)
+    length += snprintf(form + length, (size_t)(CSV_FORM_SIZE - length), i < header->needed ? ",%s" : "[,%s]",
+                       header->last[i]);
+  if (header->each)
+    snprintf(form + length, (size_t)(CSV_FORM_SIZE - length), "[,%s0,%s1,...]", header->each, header->each);
+}
+
+Status csv_read_header(CsvReader *reader, const CsvHeader *header, CsvColumns *out) {
   const char *first = header->first, *const *last = header->last;
-  char form[96], expected[24], text[CSV_SHOWN_SIZE + 4];
-  int found = 0; /* names of `last` found so far */
-  size_t length = (size_t)snprintf(form, sizeof form, "%s%sx1,...,xd", first ? first : "", first ? "," : "");
-  for (int i = 0; last[i]; i++)
-    length +=
-        (size_t)snprintf(form + length, sizeof form - length, i < header->needed ? ",%s" : "[,%s]", last[i]);
+  char form[CSV_FORM_SIZE], expected[CSV_NAME_SIZE], each[CSV_NAME_SIZE], text[CSV_SHOWN_SIZE + 4];
+  *out = (CsvColumns){0};
+  csv_show_header(header, form);
   for (reader->line = reader->column = 1;; reader->column++) {
     TRY(csv_read_text(reader));
     const bool at_end = reader->end != CSV_END_COMMA;
     if (reader->column == 1 && at_end && reader->length == 0)
       return CSV_FIELD_ERROR(reader, "there is no header; it must read %s", form);
     const long number = first ? reader->column - 1 : reader->column;
+    const char *next = out->each == 0 ? last[out->others] : NULL; /* of `last` */
     if (number > 0)
       snprintf(expected, sizeof expected, "x%ld", number);
     else
       snprintf(expected, sizeof expected, "%s", first ? first : "");
-    if (number > 1 && csv_field_is(reader, last[found]))
-      found++;
-    else if (found > 0)
+    snprintf(each, sizeof each, "%s%d", header->each ? header->each : "", out->each);
+    if (number > 1 && next && csv_field_is(reader, next))
+      out->others++;
+    else if (header->each && out->others >= header->needed && csv_field_is(reader, each))
+      out->each++;
+    else if (out->others > 0)
       return CSV_FIELD_ERROR(reader, "the header has '%s' where '%s' is expected (it must read %s)",
-                             csv_shown(reader, text), last[found], form);
+                             csv_shown(reader, text), next ? next : each, form);
     else if (!csv_field_is(reader, expected))
       return CSV_FIELD_ERROR(reader, "the header has '%s' where '%s'%s%s%s is expected (it must read %s)",
                              csv_shown(reader, text), expected, number > 1 ? " or '" : "",
                              number > 1 ? last[0] : "", number > 1 ? "'" : "", form);
-    *columns = (int)reader->column;
-    *others = found;
-    if (at_end && found >= header->needed) return STATUS_OK;
-    if (!last[found])
-      return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header %s", last[found - 1], form);
-    if (at_end)
-      return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (%s)", last[found], form);
+    out->columns = (int)reader->column;
+    if (at_end && out->others >= header->needed) return STATUS_OK;
+    next = last[out->others];
+    if (!next && !header->each)
+      return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header %s", last[out->others - 1],
+                             form);
+    if (at_end) return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (%s)", next, form);
     if (reader->column > header->most)
       return CSV_FIELD_ERROR(reader, "more than %d dimensions", header->most);
   }

@@ -55,16 +55,22 @@ Status csv_read_text(CsvReader *reader);
 Status csv_number(const CsvReader *reader, double *value);
 
 /* The names of columns: `first` unless it is NULL; x1,...,xd with d at least 1, and at most `most` columns up
- * to there; and the names in `last`, a list that ends with NULL, of which all but the first `needed` may be
- * absent. */
+ * to there; the names in `last`, a list that ends with NULL, of which all but the first `needed` may be
+ * absent; and, unless `each` is NULL, possibly EACH0, EACH1, ..., a column for each of several things. */
 typedef struct {
   const char *first;
   const char *const *last;
   int needed, most;
+  const char *each;
 } CsvHeader;
 
-/* Reads a header, in which names may be quoted; *columns counts all columns, *others those of `last`. */
-Status csv_read_header(CsvReader *reader, const CsvHeader *header, int *columns, int *others);
+/* How many columns a header has: all, those of `last`, and those of `each`. */
+typedef struct {
+  int columns, others, each;
+} CsvColumns;
+
+/* Reads a header, in which names may be quoted. */
+Status csv_read_header(CsvReader *reader, const CsvHeader *header, CsvColumns *out);
 /* Takes note of a blank line if the current line is `blank`. Returns STATUS_INPUT if it is not, but an
  * earlier line was. */
 Status csv_check_blank(CsvReader *reader, bool blank);

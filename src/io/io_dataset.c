@@ -17,7 +17,8 @@ static const CsvHeader headers[] = {
     [CSV_X_CLASS_HEADER] = {.last = (const char *const[]){"class", NULL}, .needed = 1, .most = INT_MAX},
     [CSV_EVENT_HEADER] = {.last = (const char *const[]){"arm", "reward", "propensity", "target", NULL},
                           .needed = 3,
-                          .most = INT_MAX}};
+                          .most = INT_MAX,
+                          .each = "available"}};
 
 /* How the values of a table are written. */
 typedef struct {
@@ -128,12 +129,14 @@ Status io_dataset_csv_parse(Arena *memory, GzipFile *file, CsvForm form, Table *
   SCOPED(fenv_t, environment, csv_trap_again);
   feholdexcept(&environment);
   CsvReader *reader;
+  CsvColumns header = {0};
   Written written = {true, true, true};
   size_t count = 0;
   *table = (Table){0};
   ALLOCATE(&scratch, reader, 1);
   TRY(csv_begin(file, reader));
-  if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, &headers[form], &table->columns, &table->others));
+  if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, &headers[form], &header));
+  *table = (Table){.columns = header.columns, .others = header.others, .each = header.each};
   while (reader->end != CSV_END_FILE) {
     const size_t before = count;
     reader->line++;
@@ -257,24 +260,28 @@ static Status read_column(Arena *memory, StoreFile *file, const char *name, int 
   return check_values(file, name, (size_t)rows, 0, *values);
 }
 
-/* A CSV table in two parts: x[rows, d], and the other columns, last[rows, others]. */
+/* A CSV table in three parts: x[rows, d], the columns with a name, last[rows, others], and those with a
+ * number, each[rows, count]. */
 typedef struct {
-  int rows, d, others;
-  double *x, *last;
+  int rows, d, others, count;
+  double *x, *last, *each;
 } CsvParts;
 
 static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, CsvParts *out) {
   SCRATCH_ARENA(scratch);
   Table table;
   TRY(io_dataset_read_csv(&scratch, path, form, &table));
-  const size_t others = (size_t)table.others, left = (size_t)table.columns - others;
-  *out = (CsvParts){.rows = table.rows, .d = (int)left, .others = table.others};
+  const size_t others = (size_t)table.others, each = (size_t)table.each,
+               left = (size_t)table.columns - others - each;
+  *out = (CsvParts){.rows = table.rows, .d = (int)left, .others = table.others, .count = table.each};
   ALLOCATE(memory, out->x, (size_t)table.rows * left);
   ALLOCATE(memory, out->last, (size_t)table.rows * others);
+  ALLOCATE(memory, out->each, (size_t)table.rows * each);
   for (size_t i = 0; i < (size_t)table.rows; i++) {
     const double *row = table.values + i * (size_t)table.columns;
     memcpy(out->x + i * left, row, left * sizeof *row);
     memcpy(out->last + i * others, row + left, others * sizeof *row);
+    memcpy(out->each + i * each, row + left + others, each * sizeof *row);
   }
   return STATUS_OK;
 }
@@ -331,9 +338,61 @@ Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
                     path, out->rows, out->arms);
 }
 
+/* Returns STATUS_INPUT about an event, with its line in a CSV file or its index in NetCDF. */
+static Status event_error(const char *path, int event, const char *name, double value, const char *allowed) {
+  const bool netcdf = store_is_netcdf(path);
+  char text[32];
+  snprintf(text, sizeof text, "%.6g", value);
+  if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value); /* it may look allowed */
+  return status_set(STATUS_INPUT, "%s, %s %d: %s is %s; allowed: %s", path,
+                    netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, text, allowed);
+}
+
+/* Takes over available[rows, arms], as real numbers: they say which arms there were. */
+static Status io_dataset_set_available(Arena *memory, const char *path, const double *available,
+                                       EventLog *out) {
+  const int arms = out->arms;
+  ALLOCATE(memory, out->available, (size_t)out->rows * (size_t)arms);
+  for (int e = 0; e < out->rows; e++, available += arms) {
+    int own = 0;
+    for (int k = 0; k < arms; k++) {
+      char name[32];
+      snprintf(name, sizeof name, "available of arm %d", k);
+      if (available[k] != 0 && available[k] != 1) return event_error(path, e, name, available[k], "0 or 1");
+      out->available[(size_t)e * (size_t)arms + (size_t)k] = available[k] == 1;
+      own += available[k] == 1;
+    }
+    if (own == 0) return event_error(path, e, "the number of available arms", 0, "1 at least");
+  }
+  return STATUS_OK;
+}
+
+/* Reads which arms there were, if the log says so. */
+static Status read_netcdf_available(Arena *memory, StoreFile *file, EventLog *out) {
+  SCRATCH_ARENA(scratch);
+  size_t shape[2] = {(size_t)out->rows, out->has_features ? (size_t)out->arms : SIZE_MAX};
+  double *available;
+  if (!store_has_variable(file, "available")) return STATUS_OK;
+  TRY(store_shape(file, "available", 2, shape));
+  TRY(store_axes(file, "available", 2, reward_axes));
+  TRY(check_axis(file, "available", "second", shape[1]));
+  out->arms = (int)shape[1];
+  ALLOCATE(&scratch, available, shape[0] * shape[1]);
+  TRY(store_get_doubles(file, "available", available));
+  return io_dataset_set_available(memory, store_path(file), available, out);
+}
+
+/* Sets the features of arms that an event did not have to 0: they may be anything, also NAN. */
+static void io_dataset_clear_features(EventLog *log) {
+  const size_t rows = (size_t)log->rows, arms = (size_t)log->arms, d = (size_t)log->d;
+  if (!log->available || !log->has_features) return;
+  for (size_t i = 0; i < rows * arms; i++)
+    if (!log->available[i]) memset(log->x + i * d, 0, d * sizeof *log->x);
+}
+
 /* Reads the probabilities of another policy, if the log has them: of all arms, or of the one played. */
 static Status read_netcdf_target(Arena *memory, StoreFile *file, EventLog *out) {
-  size_t shape[2] = {(size_t)out->rows, out->has_features ? (size_t)out->arms : SIZE_MAX};
+  size_t shape[2] = {(size_t)out->rows, out->arms > 0 ? (size_t)out->arms : SIZE_MAX};
   int rows;
   if (!store_has_variable(file, "target")) return STATUS_OK;
   out->target_columns = 1;
@@ -363,9 +422,12 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
     const size_t entry = shape[1] * shape[2], count = shape[0] * entry;
     ALLOCATE(memory, out->x, count);
     TRY(store_get_doubles(file, "features", out->x));
+    TRY(read_netcdf_available(memory, file, out));
+    io_dataset_clear_features(out);
     TRY(check_values(file, "features", count, entry, out->x));
   } else {
     TRY(io_dataset_read_matrix(memory, file, "context", context_axes, &out->rows, &out->d, &out->x));
+    TRY(read_netcdf_available(memory, file, out));
   }
   TRY(read_column(memory, file, "arm", out->rows, arm));
   TRY(read_column(memory, file, "reward", out->rows, &out->reward));
@@ -375,27 +437,20 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
                                             : STATUS_OK;
 }
 
-/* Returns STATUS_INPUT about an event, with its line in a CSV file or its index in NetCDF. */
-static Status event_error(const char *path, int event, const char *name, double value, const char *allowed) {
-  const bool netcdf = store_is_netcdf(path);
-  char text[32];
-  snprintf(text, sizeof text, "%.6g", value);
-  if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value); /* it may look allowed */
-  return status_set(STATUS_INPUT, "%s, %s %d: %s is %s; allowed: %s", path,
-                    netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, text, allowed);
-}
-
 /* Checks the probabilities of another policy in an event. */
 static Status io_dataset_check_target(const char *path, int event, const EventLog *log) {
   static const double ROUNDING = 1e-3; /* they may have been written with few digits */
   const int columns = log->target_columns;
   const double *probability = log->target + (size_t)event * (size_t)columns;
+  const ArmSet arms = io_dataset_arms(log);
   double sum = 0;
   for (int k = 0; k < columns; k++) {
     char name[32];
     snprintf(name, sizeof name, columns > 1 ? "target of arm %d" : "target", k);
     if (!(probability[k] >= 0 && probability[k] <= 1))
       return event_error(path, event, name, probability[k], "a probability, from 0 to 1");
+    if (columns > 1 && probability[k] > 0 && !arms_has(arms, event, k))
+      return event_error(path, event, name, probability[k], "0, since this arm is not available");
     sum += probability[k];
   }
   if (columns == 1 || fabs(sum - 1) <= ROUNDING) return STATUS_OK;
@@ -412,6 +467,8 @@ static Status io_dataset_check_events(Arena *memory, const char *path, const dou
   for (int e = 0; e < out->rows; e++) {
     if (!(arm[e] >= 0 && arm[e] < arms && arm[e] == floor(arm[e])))
       return event_error(path, e, "arm", arm[e], allowed);
+    if (!arms_has(io_dataset_arms(out), e, (int)arm[e]))
+      return event_error(path, e, "arm", arm[e], "an arm that is available in this event");
     if (!(out->propensity[e] > 0 && out->propensity[e] <= 1))
       return event_error(path, e, "propensity", out->propensity[e], "above 0 and at most 1");
     if (out->target) TRY(io_dataset_check_target(path, e, out));
@@ -436,7 +493,9 @@ Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out) {
   } else {
     TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &parts));
     const bool target = parts.others > TARGET;
-    *out = (EventLog){.rows = parts.rows, .d = parts.d, .x = parts.x, .target_columns = target};
+    *out = (EventLog){
+        .rows = parts.rows, .d = parts.d, .arms = parts.count, .x = parts.x, .target_columns = target};
+    if (parts.count > 0) TRY(io_dataset_set_available(memory, path, parts.each, out));
     ALLOCATE_ARRAYS(memory, out->rows, &arm, &out->reward, &out->propensity);
     if (target) ALLOCATE(memory, out->target, out->rows);
     for (int i = 0; i < out->rows; i++) {

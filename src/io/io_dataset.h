@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/arena.h"
+#include "core/arms.h"
 #include "io/gzip.h"
 #include "io/store.h"
 
@@ -59,10 +60,18 @@ typedef struct {
    * that was played; NULL: the log does not have it */
   double *target;
   int target_columns;
+  /* [rows, arms], 0 for arms that an event did not have, whose features are read as 0; NULL: the log does not
+   * have it, and every event has all arms */
+  unsigned char *available;
   double noise; /* standard deviation of a reward; 0: the file does not have it */
   double *rewards; /* [rows, arms], in a table */
   bool lacks_class_0; /* the table is one of classes, none of which is 0 */
 } EventLog;
+
+/* Returns the arms that each event has. */
+static inline ArmSet io_dataset_arms(const EventLog *log) {
+  return (ArmSet){.count = log->arms, .available = log->available};
+}
 
 /* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class. Classes are whole
  * numbers from 0: each is an arm, and the reward is 1 for the right one, else 0. At least one event and two
@@ -70,9 +79,10 @@ typedef struct {
 Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out);
 
 /* Reads NetCDF context(event, dim) or features(event, arm, dim), arm(event), reward(event), propensity(event)
- * and, if present, target(event, arm) or target(event) and the attribute noise; or CSV with header
- * x1,...,xd,arm,reward,propensity and possibly target, where x is a context. With contexts, the largest arm
- * in the file gives the number of arms, unless `target` has all of them. Errors: STATUS_INPUT with the
+ * and, if present, target(event, arm) or target(event), available(event, arm) and the attribute noise; or CSV
+ * with header x1,...,xd,arm,reward,propensity and possibly target and available0,available1,..., where x is a
+ * context. With contexts, the largest arm in the file gives the number of arms, unless `target` or
+ * `available` has all of them. Errors: STATUS_INPUT with the
  * file, the line or the index, the value and what is allowed. */
 Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out);
 
@@ -81,7 +91,7 @@ Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out);
 /* values[rows, columns] */
 typedef struct {
   int rows, columns;
-  int others; /* columns after x1,...,xd; 0 without a header */
+  int others, each; /* columns after x1,...,xd: those with a name, those with a number; 0 without a header */
   double *values;
 } Table;
 
@@ -89,7 +99,8 @@ typedef enum {
   CSV_NO_HEADER, /* at least one row; the first one sets the number of columns */
   CSV_X_Y_HEADER, /* the header x1,...,xd,y, then any number of rows of d + 1 numbers */
   CSV_X_CLASS_HEADER, /* the same with x1,...,xd,class */
-  CSV_EVENT_HEADER /* the same with x1,...,xd,arm,reward,propensity, and possibly target */
+  /* the same with x1,...,xd,arm,reward,propensity, and possibly target and available0,available1,... */
+  CSV_EVENT_HEADER
 } CsvForm;
 
 /* Reads an open file to its end. Fields are finite decimal numbers separated by commas,

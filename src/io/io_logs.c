@@ -133,12 +133,13 @@ Status io_logs_read_csv(GzipFile *file, const LogsSink *sink) {
   ALLOCATE(&scratch, reader, 1);
   static const char *const last[] = {"y", NULL};
   const CsvHeader header = {.first = "task", .last = last, .needed = 1, .most = MOST};
-  int others;
+  CsvColumns columns;
   reader->sink = sink;
   reader->names = &names;
   CsvReader *csv = &reader->csv;
   TRY(csv_begin(file, csv));
-  TRY(csv_read_header(csv, &header, &reader->columns, &others));
+  TRY(csv_read_header(csv, &header, &columns));
+  reader->columns = columns.columns;
   ALLOCATE(&scratch, reader->x, reader->columns - 2);
   TRY(sink->begin(sink->context, reader->columns - 2));
   while (csv->end != CSV_END_FILE) {

@@ -257,6 +257,7 @@ thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids
 typedef struct {
   int m;
   const thompson_arms *arms;
+  ArmSet set; /* which of them each agent has */
   size_t stride; /* from the features of one agent to those of the next; 0: all share them */
   int *arm; /* [m]; NULL: nothing is chosen */
   double *propensity; /* [m], or NULL */
@@ -264,23 +265,11 @@ typedef struct {
   double *mean, *deviation; /* [m, k], or NULL: of mean rewards */
 } Choice;
 
-static bool agents_arm_is_available(const Choice *call, int n, int arm) {
-  const unsigned char *available = call->arms->available;
-  return !available || available[(size_t)n * (size_t)call->arms->k + (size_t)arm];
-}
-
-/* Returns how many arms agent n of the call has. */
-static int agents_count_arms(const Choice *call, int n) {
-  int count = 0;
-  for (int arm = 0; arm < call->arms->k; arm++) count += agents_arm_is_available(call, n, arm);
-  return count;
-}
-
 /* Returns how many agents from `at` on have as many arms as the first of them, at most `length`. */
 static int agents_with_equal_arms(const Choice *call, int at, int length) {
-  const int arms = agents_count_arms(call, at);
+  const int arms = arms_number(call->set, at);
   int equal = 1;
-  while (equal < length && agents_count_arms(call, at + equal) == arms) equal++;
+  while (equal < length && arms_number(call->set, at + equal) == arms) equal++;
   return equal;
 }
 
@@ -291,7 +280,7 @@ static void agents_gather_arms(thompson_agents *self, const Choice *call, int at
     const double *from = call->arms->features + ((size_t)at + n) * call->stride;
     double *to = self->features + n;
     for (int arm = 0; arm < call->arms->k; arm++, from += d) {
-      if (!agents_arm_is_available(call, at + (int)n, arm)) continue;
+      if (!arms_has(call->set, at + (int)n, arm)) continue;
       for (size_t i = 0; i < d; i++, to += runs) *to = from[i];
     }
   }
@@ -303,18 +292,7 @@ static void agents_spread(const Choice *call, int at, int length, const double *
                           double *all) {
   all += (size_t)at * (size_t)call->arms->k;
   for (int n = at; n < at + length; n++)
-    for (int arm = 0; arm < call->arms->k; arm++)
-      *all++ = agents_arm_is_available(call, n, arm) ? *values++ : missing;
-}
-
-/* Returns the arm of agent n that is number `place` among those it has. */
-static int agents_arm_at(const Choice *call, int n, int place) {
-  int arm = 0;
-  while (place > 0 || !agents_arm_is_available(call, n, arm)) {
-    place -= agents_arm_is_available(call, n, arm);
-    arm++;
-  }
-  return arm;
+    for (int arm = 0; arm < call->arms->k; arm++) *all++ = arms_has(call->set, n, arm) ? *values++ : missing;
 }
 
 /* Finishes the choices of a chunk of agents, which took places arm[length] among the arms they have. */
@@ -322,7 +300,7 @@ static void agents_count_choices(thompson_agents *self, const Choice *call, int 
                                  const int *ids) {
   for (int n = 0; n < length; n++) {
     Agent *agent = &self->agent[ids[n]];
-    call->arm[at + n] = agents_arm_at(call, at + n, call->arm[at + n]);
+    call->arm[at + n] = arms_at(call->set, at + n, call->arm[at + n]);
     agent->choices += agent->choices < INT_MAX;
   }
   agents_end_chunk(self, length, ids);
@@ -332,7 +310,7 @@ static void agents_count_choices(thompson_agents *self, const Choice *call, int 
 static Status agents_score_chunk(thompson_agents *self, int at, int length, const RuleChoice *choice,
                                  const Choice *call) {
   SCRATCH_ARENA(scratch);
-  const int entries = length * choice->arms;
+  const int entries = length * choice->arms.count;
   Moments *rewards;
   ALLOCATE(&scratch, rewards, entries);
   rule_rewards(&self->posterior->rule, choice, rewards, self->fallbacks);
@@ -348,15 +326,17 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
                                   const Choice *call) {
   Rule *rule = &self->posterior->rule;
   double *p = self->probability;
-  const int arms = agents_count_arms(call, at);
+  const int arms = arms_number(call->set, at);
   int *arm = call->arm ? call->arm + at : NULL;
   History history;
   TRY(agents_load_chunk(self, length, ids, &history));
   agents_gather_arms(self, call, at, length);
   rule->runs = self->run;
   rule->rounds = self->round;
-  const RuleChoice choice = {
-      .history = &history, .choices = self->agent[ids[0]].choices, .arms = arms, .features = self->features};
+  const RuleChoice choice = {.history = &history,
+                             .choices = self->agent[ids[0]].choices,
+                             .arms.count = arms,
+                             .features = self->features};
   if (call->mean) return agents_score_chunk(self, at, length, &choice, call);
   if (call->propensity || call->probability) rule_probabilities(rule, &choice, p, self->fallbacks);
   if (call->probability) agents_spread(call, at, length, p, 0, call->probability);
@@ -366,7 +346,7 @@ static Status agents_choose_chunk(thompson_agents *self, int at, int length, con
     for (int n = 0; n < length; n++) call->propensity[at + n] = p[n * arms + arm[n]];
   } else {
     rule_choose(rule, &choice, arm, self->fallbacks);
-    rule_explore(rule, 0, length, arms, arm);
+    rule_explore(rule, 0, length, choice.arms, arm);
   }
   agents_count_choices(self, call, at, length, ids);
   return STATUS_OK;
@@ -381,10 +361,10 @@ static Status agents_check_arms(const thompson_agents *self, const Choice *call)
   TRY(library_posterior_check_arms(self->posterior, 0, arms->k, arms->features));
   for (int n = 0; n < call->m; n++) {
     const double *features = arms->features + (size_t)n * call->stride;
-    if (agents_count_arms(call, n) == 0)
+    if (arms_number(call->set, n) == 0)
       return status_set(STATUS_INPUT, "available: row %d (from 0) has no arm", n);
     for (int arm = 0; arm < arms->k; arm++) {
-      if (!agents_arm_is_available(call, n, arm)) continue;
+      if (!arms_has(call->set, n, arm)) continue;
       Status status = library_check("arms", d, features + (size_t)arm * d);
       if (status != STATUS_OK) return status_prefix(status, "arm %d of row %d (from 0): ", arm, n);
     }
@@ -395,6 +375,7 @@ static Status agents_check_arms(const thompson_agents *self, const Choice *call)
 static Status library_agents_choose(thompson_agents *self, const int *ids, Choice call) {
   const int m = call.m, k = call.arms->k;
   const size_t all = (size_t)(k > 0 ? k : 0), entries = all * (size_t)self->posterior->d;
+  call.set = (ArmSet){.count = k, .available = call.arms->available};
   call.stride = call.arms->own ? entries : 0;
   TRY(agents_check_ids(self, m, ids));
   TRY(agents_check_arms(self, &call));

@@ -115,15 +115,18 @@ static void library_count_choice(thompson_posterior *self) {
 
 /* Returns the choice from arms[k, d] that comes next. */
 static RuleChoice library_next_choice(const thompson_posterior *self, int k, const double *arms) {
-  return (RuleChoice){
-      .history = &self->history, .round = self->round, .choices = self->choices, .arms = k, .features = arms};
+  return (RuleChoice){.history = &self->history,
+                      .round = self->round,
+                      .choices = self->choices,
+                      .arms.count = k,
+                      .features = arms};
 }
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
   TRY(library_posterior_check_arms(self, 1, k, arms));
   const RuleChoice choice = library_next_choice(self, k, arms);
   rule_choose(&self->rule, &choice, arm, &self->fallbacks);
-  rule_explore(&self->rule, self->round, 1, k, arm);
+  rule_explore(&self->rule, self->round, 1, choice.arms, arm);
   library_count_choice(self);
   return THOMPSON_OK;
 }

@@ -18,13 +18,16 @@ static Status oracle_policy_choose(Policy *self, const World *world, const Histo
 static Status random_policy_choose(Policy *self, const World *world, const History *history,
                                    double *probability, int *arm, int64_t *fallbacks) {
   (void)history, (void)fallbacks;
-  const int arms = world->problem->arms;
+  const ArmSet arms = world_arms(world);
   const RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
-    arm[b] = (int)rng_index(&rng, (uint64_t)arms);
+    const int own = arms_number(arms, b);
+    arm[b] = arms_at(arms, b, (int)rng_index(&rng, (uint64_t)own));
+    if (!probability) continue;
+    for (int k = 0; k < arms.count; k++)
+      probability[b * arms.count + k] = arms_has(arms, b, k) ? 1.0 / own : 0;
   }
-  for (int i = 0; i < world->runs * arms && probability; i++) probability[i] = 1.0 / arms;
   return STATUS_OK;
 }
 

@@ -18,20 +18,24 @@ static Status egreedy_policy_create(Policy *self) {
 static Status egreedy_policy_choose(Policy *self, const World *world, const History *history,
                                     double *probability, int *arm, int64_t *fallbacks) {
   Ridge *ridge = self->state;
-  const int arms = world->problem->arms, runs = world->runs;
+  const ArmSet arms = world_arms(world);
   const RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   const double epsilon = config_real(self->setup.options, "epsilon") / 2 *
                          sqrt((double)world->problem->rounds / world->round); /* eps_k */
   const double share = fmin(epsilon, 1);
   ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, probability, arm);
-  for (int i = 0; i < runs * arms && probability; i++)
-    probability[i] = share / arms + (1 - share) * probability[i];
-  for (int b = 0; b < runs; b++) {
+  for (int b = 0; b < world->runs; b++) {
+    const int own = arms_number(arms, b);
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
     double uniform;
     rng_uniform(&rng, 1, &uniform);
-    if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)arms);
+    if (uniform < epsilon) arm[b] = arms_at(arms, b, (int)rng_index(&rng, (uint64_t)own));
+    if (!probability) continue;
+    for (int k = 0; k < arms.count; k++) {
+      double *p = &probability[b * arms.count + k];
+      *p = arms_has(arms, b, k) ? share / own + (1 - share) * *p : 0;
+    }
   }
   return STATUS_OK;
 }

@@ -126,7 +126,7 @@ static RuleChoice sampling_rule_choice(const Sampling *state, const World *world
   return (RuleChoice){.history = history,
                       .round = world->round,
                       .choices = (int)world->round - 1,
-                      .arms = world->problem->arms,
+                      .arms = world_arms(world),
                       .features = state->rule.per_arm ? state->context : world->features};
 }
 
@@ -134,7 +134,6 @@ static Status sampling_policy_choose(Policy *self, const World *world, const His
                                      double *probability, int *arm, int64_t *fallbacks) {
   Sampling *state = self->state;
   Rule *rule = &state->rule;
-  const int arms = world->problem->arms;
   const RuleChoice choice = sampling_rule_choice(state, world, history);
   int64_t *own = rule->per_arm ? state->fallbacks : fallbacks;
   if (rule->per_arm) sampling_copy_contexts(state, world);
@@ -143,10 +142,10 @@ static Status sampling_policy_choose(Policy *self, const World *world, const His
     policy_network_arms_best(&state->network, world, rule->theta, arm);
   } else if (probability) {
     rule_probabilities(rule, &choice, probability, own);
-    rule_pick(rule, world->round, world->runs, arms, probability, arm);
+    rule_pick(rule, world->round, world->runs, choice.arms.count, probability, arm);
   } else {
     rule_choose(rule, &choice, arm, own);
-    rule_explore(rule, world->round, world->runs, arms, arm);
+    rule_explore(rule, world->round, world->runs, choice.arms, arm);
   }
   if (rule->per_arm) sampling_collect_arm_fallbacks(self, fallbacks);
   self->elsewhere = prior_seconds_elsewhere(self->setup.prior);

@@ -67,6 +67,7 @@ static Status ucb_policy_choose(Policy *self, const World *world, const History 
     }
   }
   for (int b = 0; b < runs; b++) {
+    arms_withhold(world_arms(world), b, (size_t)runs, state->bound + b);
     arm[b] = ties_best_arm(&ties, (uint32_t)b, problem->arms, state->bound + b, (size_t)runs);
     if (probability)
       ties_share(problem->arms, state->bound + b, (size_t)runs, probability + b * problem->arms);

@@ -4,6 +4,7 @@
  * round), so every policy and every setting meets the same theta*, arms and noise. */
 #pragma once
 
+#include "core/arms.h"
 #include "core/linalg/dense.h"
 #include "problem/problem_theta.h"
 
@@ -64,6 +65,7 @@ struct Problem {
   int drift_every; /* rounds after which theta* is drawn again; 0: never */
   ThetaSource theta; /* what theta* is drawn from */
   bool resample_arms;
+  bool arms_come_and_go; /* world->available says which arms there are in a round */
   /* Each arm has its own theta*; the features of a round are a context, the same for all arms. */
   bool per_arm;
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
@@ -132,12 +134,20 @@ struct World {
   int runs; /* B */
   double *theta; /* [d, B], or [d, B K] if each arm has its own, in lane run K + arm */
   double *kept; /* [B, problem->kept] */
-  double *features; /* [problem_vectors, d, B], of the current round */
+  double *features; /* [problem_vectors, d, B], of the current round; finite for arms that are not available
+                       too */
+  /* [B, K], 0 for arms that a run does not have in the current round; NULL: each has all. */
+  unsigned char *available;
   double *mean; /* [K, B], expected reward of each arm in the current round */
   int *best; /* [B], arm of highest expected reward, the first on ties */
   double *noise; /* [2, B], a uniform and a normal number of the current round */
   double *scratch; /* [2 B + feature_scratch] */
 };
+
+/* Returns the arms that each run has in the current round. */
+static inline ArmSet world_arms(const World *world) {
+  return (ArmSet){.count = world->problem->arms, .available = world->available};
+}
 
 /* Returns the streams (purpose, run, round) of the runs, side by side. */
 static inline RngLanes world_streams(const World *world, RngPurpose purpose) {

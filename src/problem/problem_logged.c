@@ -98,6 +98,7 @@ static Status logged_bandit_finish(Problem *self, const Config *config) {
   self->arms = log->arms;
   self->per_arm = !log->has_features;
   self->resample_arms = true;
+  self->arms_come_and_go = log->available != NULL;
   if (config_is(config, "problem.noise", "auto") && likelihood_has_noise(&self->likelihood)) {
     self->likelihood.noise = log->noise;
     if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));
@@ -114,7 +115,8 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
     return status_set(STATUS_INPUT, "problem.dimension: %d, but the events of %s have %d", self->d, path,
                       log->d);
   if (!config_is(config, "problem.arms", "auto")) {
-    if (self->arms < log->arms || (log->has_features && self->arms > log->arms))
+    const bool fixed = log->has_features || log->available;
+    if (self->arms < log->arms || (fixed && self->arms > log->arms))
       return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, log->arms);
     log->arms = self->arms;
   }
@@ -134,6 +136,9 @@ static void logged_bandit_features(World *world) {
     const int event = problem_logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
     const double *from = logged_features(log, event, 0);
     for (size_t i = 0; i < count; i++) world->features[i * runs + b] = from[i];
+    if (log->available)
+      memcpy(world->available + b * (size_t)log->arms, log->available + (size_t)event * (size_t)log->arms,
+             (size_t)log->arms);
   }
 }
 

@@ -114,6 +114,7 @@ Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_r
   const size_t d = (size_t)problem->d, b = (size_t)runs;
   ALLOCATE(&out->memory, out->theta, d * b * (size_t)problem_unknowns(problem));
   ALLOCATE(&out->memory, out->features, d * b * (size_t)problem_vectors(problem));
+  if (problem->arms_come_and_go) ALLOCATE(&out->memory, out->available, b * (size_t)problem->arms);
   ALLOCATE(&out->memory, out->kept, b * problem->kept);
   ALLOCATE(&out->memory, out->mean, b * (size_t)problem->arms);
   ALLOCATE(&out->memory, out->best, b);
@@ -160,7 +161,7 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
 
 void world_greedy(const World *world, const double *theta, double *share, int *arm) {
   const Problem *problem = world->problem;
-  const IndexedArms of = {.arms = problem->arms,
+  const IndexedArms of = {.arms = world_arms(world),
                           .d = problem->d,
                           .runs = world->runs,
                           .features = world->features,

@@ -18,7 +18,7 @@ void world_longest_squares(const World *world, double *square);
 /* Plays arm[B]: sets phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
  * (DiffTS paper, equation 9). */
 void world_play(const World *world, const int *arm, double *phi, double *y, double *regret);
-/* Finds the arm with the highest phi' theta for each run (the Thompson rule; on ties one at random,
- * rule/ties.h): arm[B], from theta[d, B]. Unless `share` is NULL, computes share[B, K], the probability with
- * which it takes each arm: 1 / n for n arms that tie. */
+/* Finds the arm with the highest phi' theta for each run, of those it has (the Thompson rule; on ties one at
+ * random, rule/ties.h): arm[B], from theta[d, B]. Unless `share` is NULL, computes share[B, K], the
+ * probability with which it takes each arm: 1 / n for n arms that tie. */
 void world_greedy(const World *world, const double *theta, double *share, int *arm);

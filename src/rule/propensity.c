@@ -11,7 +11,7 @@
  * as 1 / n each. */
 static void rule_count_best_arms(const RuleParts *parts, const Rule *rule, const RuleChoice *choice, int b,
                                  double *count) {
-  const int arms = choice->arms, draws = parts->draws;
+  const int arms = choice->arms.count, draws = parts->draws;
   double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART], tied[RULE_PROPENSITY_PART];
   int best[RULE_PROPENSITY_PART];
   bool ties = false;
@@ -21,6 +21,7 @@ static void rule_count_best_arms(const RuleParts *parts, const Rule *rule, const
     tied[n] = 1;
   }
   for (int arm = 0; arm < arms; arm++) {
+    if (!arms_has(choice->arms, b, arm)) continue;
     rule_parts_index(parts, rule, choice, b, arm, index);
     for (int n = 0; n < draws; n++) {
       tied[n] = index[n] > top[n] ? 1 : tied[n] + (index[n] == top[n]);
@@ -34,6 +35,7 @@ static void rule_count_best_arms(const RuleParts *parts, const Rule *rule, const
   }
   if (!ties) return;
   for (int arm = 0; arm < arms; arm++) {
+    if (!arms_has(choice->arms, b, arm)) continue;
     rule_parts_index(parts, rule, choice, b, arm, index);
     for (int n = 0; n < draws; n++) count[arm] += tied[n] > 1 && index[n] == top[n] ? 1 / tied[n] : 0;
   }
@@ -42,8 +44,7 @@ static void rule_count_best_arms(const RuleParts *parts, const Rule *rule, const
 /* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
 static void rule_weigh_by_draws(Rule *rule, const RuleChoice *choice, double *probability,
                                 int64_t *fallbacks) {
-  const int arms = choice->arms;
-  const int runs = choice->history->runs / (rule->per_arm ? arms : 1), wanted = rule->propensity_draws;
+  const int arms = choice->arms.count, runs = rule_runs(rule, choice), wanted = rule->propensity_draws;
   const size_t entries = (size_t)runs * (size_t)arms;
   RuleParts parts = rule_parts(rule);
   for (size_t i = 0; i < entries; i++) probability[i] = 0;
@@ -54,13 +55,14 @@ static void rule_weigh_by_draws(Rule *rule, const RuleChoice *choice, double *pr
 }
 
 /* Computes probability[B, 2]: Phi(m / s) for the first arm, m and s^2 the mean and variance of (phi_1 -
- * phi_2)' theta; if s = 0, 1 for the better one, 1 / 2 on ties. */
-static void rule_weigh_two_arms(Rule *rule, const History *history, const double *features,
-                                double *probability, int64_t *fallbacks) {
-  const size_t d = (size_t)rule->sampler.d, runs = (size_t)history->runs;
+ * phi_2)' theta; if s = 0, 1 for the better one, 1 / 2 on ties; 1 for the only arm that a run has. */
+static void rule_weigh_two_arms(Rule *rule, const RuleChoice *choice, double *probability,
+                                int64_t *fallbacks) {
+  const size_t d = (size_t)rule->sampler.d, runs = (size_t)choice->history->runs;
+  const double *features = choice->features;
   if (!rule->settled)
-    sampler_moments(&rule->sampler, history, (RngLanes){.draws = 0}, NULL, rule->mean, rule->covariance,
-                    fallbacks);
+    sampler_moments(&rule->sampler, choice->history, (RngLanes){.draws = 0}, NULL, rule->mean,
+                    rule->covariance, fallbacks);
   for (size_t b = 0; b < runs; b++) {
     double mean = 0, variance = 0;
     for (size_t i = 0; i < d; i++) {
@@ -70,8 +72,8 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
         variance += x * (features[j * runs + b] - features[(d + j) * runs + b]) *
                     rule->covariance[(i * d + j) * runs + b];
     }
-    const double first =
-        variance > 0 ? 0.5 * erfc(-mean / sqrt(2 * variance)) : 0.5 * ((mean > 0) + (mean >= 0));
+    double first = variance > 0 ? 0.5 * erfc(-mean / sqrt(2 * variance)) : 0.5 * ((mean > 0) + (mean >= 0));
+    if (arms_number(choice->arms, (int)b) == 1) first = arms_has(choice->arms, (int)b, 0);
     probability[2 * b] = first;
     probability[2 * b + 1] = 1 - first;
   }
@@ -79,7 +81,7 @@ static void rule_weigh_two_arms(Rule *rule, const History *history, const double
 
 /* Returns whether probabilities have a closed form though the rule draws. */
 static bool rule_has_two_arms(const Rule *rule, const RuleChoice *choice) {
-  return rule->gaussian && choice->arms == 2 && !rule->per_arm;
+  return rule->gaussian && choice->arms.count == 2 && !rule->per_arm;
 }
 
 void rule_settle(Rule *rule, const RuleChoice *choice, int64_t *fallbacks) {
@@ -96,18 +98,21 @@ void rule_settle(Rule *rule, const RuleChoice *choice, int64_t *fallbacks) {
 }
 
 void rule_probabilities(Rule *rule, const RuleChoice *choice, double *probability, int64_t *fallbacks) {
-  const int arms = choice->arms;
-  const size_t all = (size_t)arms, entries = (size_t)choice->history->runs * (rule->per_arm ? 1 : all);
+  const int runs = rule_runs(rule, choice);
   ASSERT(rule->propensity_draws > 0);
   if (rule->ops->moments) {
     rule_share(rule, choice, probability, fallbacks);
   } else if (rule_has_two_arms(rule, choice)) {
-    rule_weigh_two_arms(rule, choice->history, choice->features, probability, fallbacks);
+    rule_weigh_two_arms(rule, choice, probability, fallbacks);
   } else {
     rule_weigh_by_draws(rule, choice, probability, fallbacks);
   }
-  for (size_t i = 0; i < entries; i++)
-    probability[i] = rule->floor + (1 - arms * rule->floor) * probability[i];
+  for (int b = 0; b < runs; b++, probability += choice->arms.count) {
+    const int own = arms_number(choice->arms, b);
+    for (int k = 0; k < choice->arms.count; k++)
+      probability[k] =
+          arms_has(choice->arms, b, k) ? rule->floor + (1 - own * rule->floor) * probability[k] : 0;
+  }
 }
 
 /* Draws the uniform number by which the arm of run b is picked. */
@@ -133,10 +138,11 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const doubl
   }
 }
 
-void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, int *arm) {
+void rule_explore(const Rule *rule, uint32_t round, int runs, ArmSet arms, int *arm) {
   if (rule->floor <= 0) return;
   for (int b = 0; b < runs; b++) {
-    const double u = rule_draw_pick_uniform(rule, round, arms, b);
-    if (u < arms * rule->floor) arm[b] = (int)fmin(u / rule->floor, arms - 1);
+    const int own = arms_number(arms, b);
+    const double u = rule_draw_pick_uniform(rule, round, arms.count, b);
+    if (u < own * rule->floor) arm[b] = arms_at(arms, b, (int)fmin(u / rule->floor, own - 1));
   }
 }

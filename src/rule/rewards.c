@@ -4,7 +4,7 @@
 
 void rule_rewards(Rule *rule, const RuleChoice *choice, Moments *rewards, int64_t *fallbacks) {
   const Likelihood *likelihood = rule->sampler.setup.likelihood;
-  const int arms = choice->arms, runs = choice->history->runs;
+  const int arms = choice->arms.count, runs = choice->history->runs;
   double index[RULE_PROPENSITY_PART], reward[RULE_PROPENSITY_PART];
   RuleParts parts = rule_parts(rule);
   ASSERT(!rule->per_arm);

@@ -242,17 +242,12 @@ void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta
   sampler_sample(&rule->sampler, history, rule_streams(rule, round, history->runs, 1), 1, theta, fallbacks);
 }
 
-/* Returns B. */
-static int rule_runs(const Rule *rule, const RuleChoice *choice) {
-  return choice->history->runs / (rule->per_arm ? choice->arms : 1);
-}
-
 /* Returns the streams of tickets (ties.h), one lane for each of the B runs: the same whether arms share a
  * posterior or each has its own, which is a run of the sampler. */
 static RngLanes rule_ties(const Rule *rule, const RuleChoice *choice) {
   RngLanes ties = rule_streams(rule, choice->round, rule_runs(rule, choice), 1);
   ties.key = rule->tie;
-  if (rule->per_arm) ties.run /= (uint32_t)choice->arms;
+  if (rule->per_arm) ties.run /= (uint32_t)choice->arms.count;
   return ties;
 }
 
@@ -267,7 +262,7 @@ static IndexedArms rule_indexed_arms(Rule *rule, const RuleChoice *choice, int64
     sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
                     rule->mean, rule->covariance, fallbacks);
   if (!ops->moments) rule_draw(rule, history, round, rule->theta, fallbacks);
-  return (IndexedArms){.arms = rule->per_arm ? 1 : choice->arms,
+  return (IndexedArms){.arms = rule->per_arm ? (ArmSet){.count = 1} : choice->arms,
                        .d = rule->sampler.d,
                        .runs = runs,
                        .features = choice->features,
@@ -280,7 +275,7 @@ static IndexedArms rule_indexed_arms(Rule *rule, const RuleChoice *choice, int64
 /* Computes reward[runs of the history], the mean rewards of indexed arm k. */
 static void rule_mean_rewards(const Rule *rule, const IndexedArms *of, int k, double *reward) {
   IndexedArms one = *of;
-  one.arms = 1;
+  one.arms = (ArmSet){.count = 1};
   one.features += (size_t)k * (size_t)of->d * (size_t)of->runs;
   rule_index(&one, rule->arm, rule->center, NULL);
   one.covariance = rule->covariance;
@@ -296,11 +291,12 @@ static void rule_index_rewards(Rule *rule, const IndexedArms *of, int *arm, doub
     rule->top[b] = -INFINITY;
     arm[b] = 0;
   }
-  for (int k = 0; k < of->arms; k++) {
+  for (int k = 0; k < of->arms.count; k++) {
     double *reward = rule->deviation;
     rule_mean_rewards(rule, of, k, reward);
     for (int b = 0; b < of->runs; b++) {
-      if (index) index[(size_t)b * (size_t)of->arms + (size_t)k] = reward[b];
+      if (!arms_has(of->arms, b, k)) reward[b] = NAN;
+      if (index) index[(size_t)b * (size_t)of->arms.count + (size_t)k] = reward[b];
       const bool tie = reward[b] == rule->top[b];
       if (!(reward[b] > rule->top[b] || (tie && ties_arm_wins(&of->ties, (uint32_t)b, k, arm[b])))) continue;
       rule->top[b] = reward[b];
@@ -319,16 +315,22 @@ static void rule_index_arms(Rule *rule, const IndexedArms *of, int *arm, double 
 
 void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks) {
   const IndexedArms of = rule_indexed_arms(rule, choice, fallbacks);
-  const int runs = rule_runs(rule, choice), arms = choice->arms;
+  const int runs = rule_runs(rule, choice), arms = choice->arms.count;
+  double *top = rule->top;
   rule_index_arms(rule, &of, rule->per_arm ? rule->arm : arm, NULL);
   if (!rule->per_arm) return;
-  for (int b = 0; b < runs; b++)
-    arm[b] = ties_best_arm(&of.ties, (uint32_t)b, arms, rule->top + (size_t)b * (size_t)arms, 1);
+  for (int b = 0; b < runs; b++, top += arms) {
+    arms_withhold(choice->arms, b, 1, top);
+    arm[b] = ties_best_arm(&of.ties, (uint32_t)b, arms, top, 1);
+  }
 }
 
 void rule_share(Rule *rule, const RuleChoice *choice, double *share, int64_t *fallbacks) {
   const IndexedArms of = rule_indexed_arms(rule, choice, fallbacks);
-  const int runs = rule_runs(rule, choice), arms = choice->arms;
+  const int runs = rule_runs(rule, choice), arms = choice->arms.count;
   rule_index_arms(rule, &of, rule->arm, share);
-  for (int b = 0; b < runs; b++, share += arms) ties_share(arms, share, 1, share);
+  for (int b = 0; b < runs; b++, share += arms) {
+    arms_withhold(choice->arms, b, 1, share);
+    ties_share(arms, share, 1, share);
+  }
 }

@@ -4,6 +4,7 @@
  * B runs in a block, K arms, run last: features[K, d, B]. */
 #pragma once
 
+#include "core/arms.h"
 #include "core/moments.h"
 #include "rule/ties.h"
 #include "sampler/sampler.h"
@@ -63,9 +64,14 @@ typedef struct {
   const History *history;
   uint32_t round; /* names the streams */
   int choices; /* made before this one */
-  int arms; /* K */
+  ArmSet arms; /* of the B runs */
   const double *features; /* [K, d, B]; with `per_arm` of the rule [d, B K] (policy/sampling.c) */
 } RuleChoice;
+
+/* Returns B. */
+static inline int rule_runs(const Rule *rule, const RuleChoice *choice) {
+  return choice->history->runs / (rule->per_arm ? choice->arms.count : 1);
+}
 
 const RuleOps *rule_method(int index); /* of the registry; NULL past the end */
 /* Returns the rule of a policy with these options, which have the keys below, as everywhere in this file. */
@@ -92,8 +98,8 @@ double rule_bytes(const Config *options, int d, double runs, RuleUse use);
 /* Takes the belief of `choice` for the last one: computes its draws or moments once, and from then on
  * rule_probabilities uses these, whatever the round. For a rule that was created to settle. */
 void rule_settle(Rule *rule, const RuleChoice *choice, int64_t *fallbacks);
-/* Chooses arm[B], the arm of each run with the largest index, one at random on ties (ties.h). The option
- * `floor` is not applied: see rule_explore. */
+/* Chooses arm[B], of the arms that each run has the one with the largest index, one at random on ties
+ * (ties.h). The option `floor` is not applied: see rule_explore. */
 void rule_choose(Rule *rule, const RuleChoice *choice, int *arm, int64_t *fallbacks);
 /* Computes share[B, K], for a rule that needs moments: the probabilities with which rule_choose takes each
  * arm, 1 / n for n arms with the largest index. */
@@ -110,13 +116,14 @@ RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws);
 /* ---- propensities: the probability that a rule takes an arm (propensity.c). The arm that is played is then
  * picked with these probabilities, so that they are exact, however few draws they come from. */
 
-/* Computes probability[B, K], which sum to 1 in each run and are at least `floor`. For a rule that draws it
- * is the share of `propensity_draws` draws in which the arm is the best, or a closed form for two arms under
- * one Gaussian; for any other rule it is 1 for the best arm. Arms that tie share what one of them would have.
+/* Computes probability[B, K], which sum to 1 in each run and are at least `floor` for the arms that it has.
+ * For a rule that draws it is the share of `propensity_draws` draws in which the arm is the best, or a closed
+ * form for two arms under one Gaussian; for any other rule it is 1 for the best arm. Arms that tie share what
+ * one of them would have.
  */
 void rule_probabilities(Rule *rule, const RuleChoice *choice, double *probability, int64_t *fallbacks);
 /* Picks arm[B] by probability[B, K], with the streams of `round`. */
 void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, const double *probability, int *arm);
-/* Replaces the rule's arm[B], with probability K `floor`, by one of all K with equal probability: it is then
- * taken with the probabilities above, without the work of rule_probabilities. */
-void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, int *arm);
+/* Replaces the rule's arm[B], with probability k `floor`, by one of the k arms that the run has with equal
+ * probability: it is then taken with the probabilities above, without the work of rule_probabilities. */
+void rule_explore(const Rule *rule, uint32_t round, int runs, ArmSet arms, int *arm);

@@ -37,6 +37,13 @@ INLINE void index_square(int count, int d, size_t stride, const double *phi, con
   for (int v = 0; v < VECTORS; v++) square[v] = real_max(square[v], real_of(0));
 }
 
+/* Sets the index of arm k to NAN in those of `count` lanes that do not have it; lane 0 is that of run
+ * `first`. */
+static void index_withhold(ArmSet arms, int first, int count, int k, Real *index) {
+  for (int n = 0; n < count; n++)
+    if (!arms_has(arms, first + n, k)) index[n / SIMD_DOUBLES][n % SIMD_DOUBLES] = NAN;
+}
+
 /* Gives arm k those of `count` lanes in which it ties with the arm taken so far and wins; lane 0 is that of
  * run `first`. */
 static void index_break_ties(const RngLanes *ties, int first, int count, int k, const Mask *tied,
@@ -55,8 +62,8 @@ typedef struct {
   double *index; /* [B, K] */
 } BestArms;
 
-/* Chooses the arms of `count` runs, from run `first` on, of equal arms the first unless `ties`. Returns
- * whether there are equal arms. */
+/* Chooses the arms of `count` runs, from run `first` on, of equal arms the first unless `ties`, and of all
+ * arms unless `ties`. Returns whether there are equal arms. */
 INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int count, int first, BestArms out) {
   int *arm = out.arm + first;
   const int d = of->d;
@@ -70,7 +77,7 @@ INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int cou
   }
   /* Lanes beyond the runs have an index of 0, which must not tie. */
   for (int n = count; n < LANES; n++) top[n / SIMD_DOUBLES][n % SIMD_DOUBLES] = INFINITY;
-  for (int k = 0; k < of->arms; k++, features += (size_t)d * stride) {
+  for (int k = 0; k < of->arms.count; k++, features += (size_t)d * stride) {
     Real index[VECTORS], square[VECTORS];
     Mask tied[VECTORS];
     for (int v = 0; v < VECTORS; v++) index[v] = (Real){0};
@@ -82,6 +89,7 @@ INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int cou
       index_square(count, d, stride, features, of->covariance + first, square);
       for (int v = 0; v < VECTORS; v++) index[v] += of->z * real_root(square[v]);
     }
+    if (ties && of->arms.available) index_withhold(of->arms, first, count, k, index);
     for (int v = 0; v < VECTORS; v++) {
       const Mask better = index[v] > top[v];
       tied[v] = index[v] == top[v];
@@ -92,7 +100,7 @@ INLINE bool best_of_vectors(const IndexedArms *of, bool wide, bool ties, int cou
     if (ties) index_break_ties(&of->ties, first, count, k, tied, taken);
     if (!out.index) continue;
     for (int n = 0; n < count; n++)
-      out.index[(size_t)(first + n) * (size_t)of->arms + (size_t)k] =
+      out.index[(size_t)(first + n) * (size_t)of->arms.count + (size_t)k] =
           index[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
   }
   for (int n = 0; n < count; n++) arm[n] = (int)taken[n / SIMD_DOUBLES][n % SIMD_DOUBLES];
@@ -111,7 +119,7 @@ void rule_index(const IndexedArms *of, int *arm, double *top, double *index) {
   const BestArms all = {.arm = arm, .top = top, .index = index}, best = {.arm = arm, .top = top};
   for (int b = 0; b < of->runs; b += LANES) {
     const int count = of->runs - b < LANES ? of->runs - b : LANES;
-    bool tied = index != NULL;
+    bool tied = index || of->arms.available;
     if (!tied && count < LANES)
       tied = best_of_vectors(of, of->covariance != NULL, false, count, b, best);
     else if (!tied && of->covariance)

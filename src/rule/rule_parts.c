@@ -28,8 +28,8 @@ bool rule_parts_draw(RuleParts *parts, Rule *rule, const RuleChoice *choice, int
 void rule_parts_index(const RuleParts *parts, const Rule *rule, const RuleChoice *choice, int b, int arm,
                       double *index) {
   const bool per_arm = rule->per_arm;
-  const size_t d = (size_t)rule->sampler.d, k = per_arm ? (size_t)choice->arms : 1, m = (size_t)parts->draws,
-               of_history = (size_t)choice->history->runs, first = (size_t)b * k;
+  const size_t d = (size_t)rule->sampler.d, k = per_arm ? (size_t)choice->arms.count : 1,
+               m = (size_t)parts->draws, of_history = (size_t)choice->history->runs, first = (size_t)b * k;
   const double *phi = choice->features + first + (size_t)arm * (per_arm ? 1 : d * of_history);
   const double *theta = parts->theta + (first + (per_arm ? (size_t)arm : 0)) * m;
   for (size_t n = 0; n < m; n++) index[n] = 0;

@@ -321,6 +321,7 @@ static double study_replay_bytes(const Study *study, const Config *setting, cons
                evidence = study_replay_posteriors(study, problem) * d * d;
   const double numbers =
       rows * d * problem_vectors(problem) + runs * rows * (TERMS + d) + runs * problem->arms * d + evidence;
+  const double flags = log->available ? rows * log->arms : 0; /* bytes */
   double rule = 0;
   (void)setting;
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -328,7 +329,7 @@ static double study_replay_bytes(const Study *study, const Config *setting, cons
     if (policy_named(policy->name).sampler)
       rule = fmax(rule, study_replay_rule_bytes(study, problem, policy->options));
   }
-  return sizeof(double) * numbers + rule;
+  return sizeof(double) * numbers + flags + rule;
 }
 
 /* Refuses a policy whose draws would take too much memory. */

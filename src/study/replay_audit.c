@@ -19,6 +19,14 @@ void replay_audit_range(const ReplayWeights *of, double *se, double *low, double
   *high = 1 + fmax(ERRORS * *se + ERRORS * ERRORS / 3 * one, LEAST);
 }
 
+/* Returns how many events had an arm. */
+static int replay_audit_events(const EventLog *log, int arm) {
+  int events = 0;
+  if (!log->available) return log->rows;
+  for (int e = 0; e < log->rows; e++) events += arms_has(io_dataset_arms(log), e, arm);
+  return events;
+}
+
 /* Finds the arm whose mean of 1 / p is too far from 1: the largest if it is too large, else the smallest. */
 static Status replay_audit_arms(const EventLog *log, bool unlisted, ReplayAudit *out) {
   SCRATCH_ARENA(scratch);
@@ -32,15 +40,16 @@ static Status replay_audit_arms(const EventLog *log, bool unlisted, ReplayAudit 
   }
   out->arm = out->arm_weight = NAN;
   for (int k = 0; k < log->arms; k++) {
-    weights[k].events = log->rows;
+    weights[k].events = replay_audit_events(log, k);
+    if (weights[k].events == 0) continue;
     replay_audit_range(&weights[k], &se, &low, &high);
-    const double mean = weights[k].total / log->rows;
+    const double mean = weights[k].total / weights[k].events;
     if (mean > high ? above && mean <= out->arm_weight : above || mean >= low || mean >= out->arm_weight)
       continue;
     above |= mean > high;
     out->arm = k, out->arm_weight = mean;
   }
-  out->arm_0_absent = unlisted && !log->has_features && !(weights[0].total > 0);
+  out->arm_0_absent = unlisted && !log->has_features && !log->available && !(weights[0].total > 0);
   return STATUS_OK;
 }
 

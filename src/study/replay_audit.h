@@ -1,10 +1,11 @@
 /* What a log says of its own propensities and rewards, for the replay study (study/replay.c).
  *
  * If the propensities are right, and the log can show all that the policy does, weights have mean 1: those of
- * `replay` too, which are 1 / p for the events whose arm it chooses, and 0 for others. So do, if each arm is
- * always possible, 1 / p for the events of one arm and 0 for others. The standard error of a mean weight m
- * is taken under this hypothesis, with E[w^2] = mean of w^2 / m if m > 1, and mean of w^2 + (1 - m) max w if
- * m < 1, as if what is missing were large weights; both are exact if the positive weights are all the same.
+ * `replay` too, which are 1 / p for the events whose arm it chooses, and 0 for others. So do, if an arm
+ * is possible in each of the events that have it, 1 / p for those that played it and 0 for the rest of them.
+ * The standard error of a mean weight m is taken under this hypothesis, with E[w^2] = mean of w^2 / m if m >
+ * 1, and mean of w^2 + (1 - m) max w if m < 1, as if what is missing were large weights; both are exact if
+ * the positive weights are all the same.
  */
 #pragma once
 

@@ -31,11 +31,13 @@ static size_t print(const Table *table, CsvForm form, char **text) {
   size_t size;
   FILE *stream = open_memstream(text, &size);
   if (!stream) abort();
-  const int last = table->others;
+  const int last = table->others + table->each;
   for (int j = 0; form != CSV_NO_HEADER && j + last < table->columns; j++) fprintf(stream, "x%d,", j + 1);
-  if (form == CSV_X_Y_HEADER) fprintf(stream, "y\n");
+  if (form == CSV_X_Y_HEADER) fprintf(stream, "y");
   if (form == CSV_EVENT_HEADER)
-    fprintf(stream, "arm,reward,propensity%s\n", table->others > 3 ? ",target" : "");
+    fprintf(stream, "arm,reward,propensity%s", table->others > 3 ? ",target" : "");
+  for (int k = 0; k < table->each; k++) fprintf(stream, ",available%d", k);
+  if (form != CSV_NO_HEADER) fprintf(stream, "\n");
   for (int i = 0; i < table->rows; i++)
     for (int j = 0; j < table->columns; j++)
       fprintf(stream, "%.16e%s", table->values[(size_t)i * (size_t)table->columns + (size_t)j],

@@ -4,16 +4,19 @@
 import copy
 import os
 import pickle
+import subprocess
 import tempfile
 import unittest
 import warnings
 
 os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
 
+import netCDF4
 import numpy as np
 from scipy.special import expit
 
 import program
+import replay
 import thompson
 
 D = 3
@@ -117,6 +120,29 @@ class Available(unittest.TestCase):
                     self.assertEqual(arm[n], listed[(one[0] if propensity else one)[0]])
                     if propensity:
                         self.assertEqual((got[1][n], one[1][0]), (p[n, arm[n]],) * 2)
+
+    def test_log(self):
+        """A log of such choices is what `study: replay` reads, with NaN as features of arms that are not there. By ips a `target` with the agents' probabilities
+        has the mean of their rewards as its value, and random arms have the one that NumPy finds; of all other policies values are finite."""
+        n, agents = 300, thompson.Agents(GAUSSIAN, 300, seed=4, noise=0.5, propensity_draws=50, floor=0.05)
+        mask = RNG.random((n, len(ARMS))) < 0.5
+        mask[:, 0] |= ~mask.any(axis=1)
+        features = np.where(mask[:, :, None], ARMS, np.nan)
+        target = agents.probabilities(range(n), features, available=mask)
+        arm, p = agents.choose(range(n), features, propensity=True, available=mask)
+        log = {"features": features, "arm": arm, "reward": RNG.random(n), "propensity": p, "available": mask, "target": target}
+        with tempfile.TemporaryDirectory() as folder:
+            replay.write(os.path.join(folder, "log.nc"), log)
+            with open(os.path.join(folder, "value.yaml"), "w", encoding="utf-8") as study:
+                study.write("name: value\nstudy: replay\nruns: 1\ntrain_fraction: 0\nestimators: [ips, snips, dr, replay]\nproblem: {family: logged, file: log.nc}\n"
+                            "policies: [target, random, linucb, egreedy, ts, {name: ts, rule: greedy, label: greedy}]\n")
+            subprocess.run([program.PROGRAM, "run", "value.yaml", "-o", "value", "--progress", "none"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            with netCDF4.Dataset(os.path.join(folder, "value", "results.nc")) as results:
+                value, weight = (np.ma.filled(results[name][0], np.nan) for name in ("value", "mean_weight"))
+        self.assertTrue(np.isfinite(value).all())
+        np.testing.assert_allclose(value[0, :2], log["reward"].mean(), rtol=1e-12)
+        uniform = mask[range(n), arm] / mask.sum(axis=1) / p
+        np.testing.assert_allclose((value[1, 0], weight[1, 0]), ((uniform * log["reward"]).mean(), uniform.mean()), rtol=1e-12)
 
     def test_all(self):
         one, other = taught(), taught()

@@ -42,8 +42,9 @@ class Replay(program.ProgramTest):
 
     def write_csv(self, name, log):
         names = [name for name in ("arm", "reward", "propensity", "target") if name in log]
-        rows = [",".join(map(repr, [*x, *rest])) for x, *rest in zip(log["context"].tolist(), *(log[name].tolist() for name in names))]
-        return self.write(name, f"x1,x2,x3,{','.join(names)}\n" + "\n".join(rows) + "\n")
+        arms = log.get("available", np.empty((len(log["arm"]), 0)))
+        rows = [",".join(map(repr, [*x, *rest, *own])) for x, own, *rest in zip(log["context"].tolist(), arms.astype(int).tolist(), *(log[name].tolist() for name in names))]
+        return self.write(name, ",".join(["x1,x2,x3", *names, *(f"available{k}" for k in range(arms.shape[1]))]) + "\n" + "\n".join(rows) + "\n")
 
     def test_numpy(self):
         """Each run has its own split, and the value is the mean over runs; to 1e-10, since sums of 400 terms are taken in a different order. The bootstrap has
@@ -278,7 +279,7 @@ class Replay(program.ProgramTest):
         self.write("bad.csv", "x1,arm,reward,propensity,target\n1,0,1,0.5,0.5\n1,0,1,0.5,\n")
         self.fail_with(3, "bad.csv, line 3, column 5", "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('bad.csv')}")
         self.write("bad.csv", "x1,arm,reward,propensity,aim\n1,0,1,0.5,0.5\n")
-        self.fail_with(3, "'aim' where 'target' is expected (it must read x1,...,xd,arm,reward,propensity[,target])", "run", self.study, "-o", self.path("no"), "--set",
+        self.fail_with(3, "'aim' where 'target' is expected (it must read x1,...,xd,arm,reward,propensity[,target][,available0,available1,...])", "run", self.study, "-o", self.path("no"), "--set",
                        f"problem.file={self.path('bad.csv')}")
         damaged = third.copy()
         damaged[7, 1] = 2
@@ -379,7 +380,7 @@ class Replay(program.ProgramTest):
         refused(odd, "needs problem.family: logged", "--set", "problem.family=synthetic")
         refused(odd, "is for study replay", "--set", "study=bandit")
         self.write("bad.csv", "x1,arm,reward\n1,0,1\n")
-        self.fail_with(3, "must end with the column 'propensity' (x1,...,xd,arm,reward,propensity[,target])", "run", self.study, "-o", self.path("no"), "--set",
+        self.fail_with(3, "must end with the column 'propensity' (x1,...,xd,arm,reward,propensity[,target][", "run", self.study, "-o", self.path("no"), "--set",
                        f"problem.file={self.path('bad.csv')}")
         log = self.write("log.yaml", BANDIT % 2)
         self.fail_with(3, "does not give the probability", "run", log, "-o", self.path("no"), "--set", "policies=[{name: vits2, model: network}]")

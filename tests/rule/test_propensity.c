@@ -80,7 +80,8 @@ static void test_picked(void) {
       Rule rule = make_rule(&memory, &belief, RULE_SETS[r], RULES[r]);
       make_arms((uint32_t)set, arms, features);
       rule_probabilities(
-          &rule, &(RuleChoice){.history = &belief.history, .round = 7, .arms = arms, .features = features}, p,
+          &rule,
+          &(RuleChoice){.history = &belief.history, .round = 7, .arms.count = arms, .features = features}, p,
           fallbacks);
       for (uint32_t round = 0; round < ROUNDS; round++) {
         rule_pick(&rule, round, RUNS, arms, p, arm);
@@ -113,14 +114,15 @@ static void test_taken(void) {
       const int arms = ARMS[set];
       Rule rule = make_rule(&memory, &belief, f + 1, sets[f]);
       make_arms((uint32_t)set, arms, features);
-      rule_probabilities(&rule, &(RuleChoice){.history = &belief.history, .arms = arms, .features = features},
+      rule_probabilities(&rule,
+                         &(RuleChoice){.history = &belief.history, .arms.count = arms, .features = features},
                          p, fallbacks);
       for (uint32_t round = 1; round <= ROUNDS; round++) {
-        rule_choose(
-            &rule,
-            &(RuleChoice){.history = &belief.history, .round = round, .arms = arms, .features = features},
-            arm, fallbacks);
-        rule_explore(&rule, round, RUNS, arms, arm);
+        rule_choose(&rule,
+                    &(RuleChoice){
+                        .history = &belief.history, .round = round, .arms.count = arms, .features = features},
+                    arm, fallbacks);
+        rule_explore(&rule, round, RUNS, (ArmSet){.count = arms}, arm);
         for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
       }
       /* Within five standard errors, those of the count and those of p (1 / 20 of the former). */
@@ -153,9 +155,9 @@ static void test_pair(void) {
   int64_t fallbacks[RUNS] = {0};
   Rule rule = make_rule(&memory, &belief, 0, NULL);
   make_arms(0, 2, features);
-  rule_probabilities(&rule,
-                     &(RuleChoice){.history = &belief.history, .round = 1, .arms = 2, .features = features},
-                     p, fallbacks);
+  rule_probabilities(
+      &rule, &(RuleChoice){.history = &belief.history, .round = 1, .arms.count = 2, .features = features}, p,
+      fallbacks);
   for (int b = 0; b < RUNS; b++) {
     double x[D];
     for (int i = 0; i < D; i++) x[i] = features[i * RUNS + b] - features[(D + i) * RUNS + b];
@@ -164,9 +166,9 @@ static void test_pair(void) {
     CHECK_NEAR(p[2 * b] + p[2 * b + 1], 1, 1e-15);
   }
   memcpy(features + D * RUNS, features, D * RUNS * sizeof *features);
-  rule_probabilities(&rule,
-                     &(RuleChoice){.history = &belief.history, .round = 1, .arms = 2, .features = features},
-                     p, fallbacks);
+  rule_probabilities(
+      &rule, &(RuleChoice){.history = &belief.history, .round = 1, .arms.count = 2, .features = features}, p,
+      fallbacks);
   for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 0.5 && p[2 * b + 1] == 0.5);
 }
 
@@ -193,7 +195,8 @@ static void test_ties(void) {
       make_arms((uint32_t)set, 2, own);
       for (int k = 0; k < arms; k++)
         memcpy(features + k * D * RUNS, own + copies[set][k] * D * RUNS, D * RUNS * sizeof *own);
-      rule_probabilities(&rule, &(RuleChoice){.history = &belief.history, .arms = arms, .features = features},
+      rule_probabilities(&rule,
+                         &(RuleChoice){.history = &belief.history, .arms.count = arms, .features = features},
                          p, fallbacks);
       for (int i = 0; i < RUNS * arms; i++)
         for (int j = i - i % arms; j < i; j++)
@@ -201,11 +204,11 @@ static void test_ties(void) {
       for (uint32_t round = 1; round <= ROUNDS / 5; round++) {
         rule_pick(&rule, round, RUNS, arms, p, arm);
         for (int b = 0; b < RUNS; b++) picked[b * arms + arm[b]]++;
-        rule_choose(
-            &rule,
-            &(RuleChoice){.history = &belief.history, .round = round, .arms = arms, .features = features},
-            arm, fallbacks);
-        rule_explore(&rule, round, RUNS, arms, arm);
+        rule_choose(&rule,
+                    &(RuleChoice){
+                        .history = &belief.history, .round = round, .arms.count = arms, .features = features},
+                    arm, fallbacks);
+        rule_explore(&rule, round, RUNS, (ArmSet){.count = arms}, arm);
         for (int b = 0; b < RUNS; b++) taken[b * arms + arm[b]]++;
       }
       for (int b = 0; b < RUNS; b++) {
@@ -237,13 +240,15 @@ static void test_per_arm_without_data(void) {
     int arm[RUNS], degrees;
     rule.per_arm = true;
     rule_probabilities(
-        &rule, &(RuleChoice){.history = &belief.history, .round = 1, .arms = ARMS_ALONE, .features = context},
+        &rule,
+        &(RuleChoice){.history = &belief.history, .round = 1, .arms.count = ARMS_ALONE, .features = context},
         p, fallbacks);
     for (int i = 0; i < RUNS * ARMS_ALONE; i++) CU_ASSERT_EQUAL(p[i], 1.0 / ARMS_ALONE);
     for (uint32_t round = 1; round <= 1000; round++) {
       rule_choose(
           &rule,
-          &(RuleChoice){.history = &belief.history, .round = round, .arms = ARMS_ALONE, .features = context},
+          &(RuleChoice){
+              .history = &belief.history, .round = round, .arms.count = ARMS_ALONE, .features = context},
           arm, fallbacks);
       for (int b = 0; b < RUNS; b++) count[arm[b]]++;
     }
@@ -266,12 +271,13 @@ static void test_per_arm(void) {
   Rule rule = make_rule(&memory, &belief, 1, draws), certain = make_rule(&memory, &belief, 1, greedy);
   rule.per_arm = certain.per_arm = true;
   rule_probabilities(
-      &rule, &(RuleChoice){.history = &belief.history, .round = 1, .arms = ARMS_ALONE, .features = context},
-      p, fallbacks);
+      &rule,
+      &(RuleChoice){.history = &belief.history, .round = 1, .arms.count = ARMS_ALONE, .features = context}, p,
+      fallbacks);
   rule_probabilities(
       &certain,
-      &(RuleChoice){.history = &belief.history, .round = 1, .arms = ARMS_ALONE, .features = context}, sure,
-      fallbacks);
+      &(RuleChoice){.history = &belief.history, .round = 1, .arms.count = ARMS_ALONE, .features = context},
+      sure, fallbacks);
   for (uint32_t b = 0; b < RUNS; b++) {
     double mean[ARMS_ALONE], variance[ARMS_ALONE], x[D];
     for (uint32_t k = 0; k < ARMS_ALONE; k++) {
@@ -299,7 +305,8 @@ static void test_settled(void) {
       for (int set = 0; set < SETS; set++) {
         double features[MOST_ARMS * D * RUNS], fresh[RUNS * MOST_ARMS], settled[RUNS * MOST_ARMS];
         int64_t fallbacks[RUNS] = {0};
-        RuleChoice choice = {.history = &belief.history, .round = 7, .arms = ARMS[set], .features = features};
+        RuleChoice choice = {
+            .history = &belief.history, .round = 7, .arms.count = ARMS[set], .features = features};
         Rule rule = make_rule_for(&memory, &belief, RULE_SETTLES, 2, sets[r]);
         Rule other = make_rule(&memory, &belief, 2, sets[r]);
         make_arms((uint32_t)set, ARMS[set], features);

@@ -50,7 +50,8 @@ static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior
   Rule rule = make_rule(&memory, method, prior, likelihood, horizon, 1, sets);
   CU_ASSERT_PTR_EQUAL(rule.ops, ops);
   make_arms(MOST_ARMS, features);
-  rule_choose(&rule, &(RuleChoice){.history = &history, .round = 1, .arms = MOST_ARMS, .features = features},
+  rule_choose(&rule,
+              &(RuleChoice){.history = &history, .round = 1, .arms.count = MOST_ARMS, .features = features},
               arm, fallbacks);
   for (int run = 0; run < RUNS; run++)
     for (int k = 0; k < MOST_ARMS; k++)
@@ -58,13 +59,13 @@ static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior
   for (int k = 0; k < MOST_ARMS; k++) memcpy(same + k * D * RUNS, features, D * RUNS * sizeof *same);
   for (uint32_t round = 1; round <= 5; round++) {
     rule_choose(&rule,
-                &(RuleChoice){.history = &history, .round = round, .arms = MOST_ARMS, .features = same}, arm,
-                fallbacks);
+                &(RuleChoice){.history = &history, .round = round, .arms.count = MOST_ARMS, .features = same},
+                arm, fallbacks);
     for (int run = 0; run < RUNS; run++) others += arm[run] > 0;
   }
   CU_ASSERT(others > 5); /* of 15; the chance of fewer is 1e-14 */
-  rule_choose(&rule, &(RuleChoice){.history = &history, .round = 1, .arms = 1, .features = features}, arm,
-              fallbacks);
+  rule_choose(&rule, &(RuleChoice){.history = &history, .round = 1, .arms.count = 1, .features = features},
+              arm, fallbacks);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(arm[run], 0);
 }
 
@@ -110,7 +111,7 @@ static void check_index(const Prior *prior, const Likelihood *likelihood, int ho
   rule_choose(
       &rule,
       &(RuleChoice){
-          .history = &history, .round = 1, .choices = choices, .arms = MOST_ARMS, .features = features},
+          .history = &history, .round = 1, .choices = choices, .arms.count = MOST_ARMS, .features = features},
       arm, fallbacks);
   for (int run = 0; run < RUNS; run++) {
     const FixtureData data = fixture_data(D, N, likelihood->noise, (uint32_t)run);
@@ -239,7 +240,8 @@ static void test_greedy_takes_mean_reward(void) {
     const Likelihood likelihood = {.ops = likelihood_family(f), .noise = 1};
     const History history = fixture_history(&memory, D, RUNS, 0, 0, &likelihood);
     Rule rule = make_rule(&memory, sampler_find("ts"), &prior, &likelihood, 100, 1, greedy);
-    const RuleChoice choice = {.history = &history, .round = 1, .arms = MOST_ARMS, .features = features};
+    const RuleChoice choice = {
+        .history = &history, .round = 1, .arms.count = MOST_ARMS, .features = features};
     rule_choose(&rule, &choice, arm, fallbacks);
     for (int run = 0; run < RUNS; run++) {
       double best = -INFINITY, taken = 0, top = -INFINITY;

@@ -69,16 +69,22 @@ def ridge(x, arm, reward, arms, noise=1):
     return np.array(theta)
 
 
+def possible(log):
+    """available[event, arm] of a log."""
+    return log.get("available", np.ones((len(log["arm"]), log["arm"].max() + 1), bool)) == 1
+
+
 def values(log, seed=1, run=0, fraction=0.5):
     """ips, snips, dr and their effective sample size, for the greedy policy that has learned on its part of the events; and its theta[arm, d]."""
     x, arm, reward, propensity = (log[name] for name in ("context", "arm", "reward", "propensity"))
-    arms, n = arm.max() + 1, len(arm)
+    available = possible(log)
+    n, arms = available.shape
     place = order(n, seed, run)
     learned, rest = np.split(place, [int(fraction * n)])
     theta = ridge(x[learned], arm[learned], reward[learned], arms)
     x, arm, reward, propensity = x[rest], arm[rest], reward[rest], propensity[rest]
     predicted = x @ theta.T
-    choice = predicted.argmax(axis=1)
+    choice = np.where(available[rest], predicted, -np.inf).argmax(axis=1)
     w = (choice == arm) / propensity
     dr = predicted[np.arange(len(rest)), choice] + w * (reward - predicted[np.arange(len(rest)), arm])
     return {"ips": (w * reward).mean(), "snips": (w * reward).sum() / w.sum(), "dr": dr.mean(), "size": w.sum()**2 / (w**2).sum(), "weight": w.mean()}, theta
@@ -89,10 +95,11 @@ def replayed(log, seed=1, run=0):
     that makes up for that of the log."""
     x, arm, reward, propensity = (log[name] for name in ("context", "arm", "reward", "propensity"))
     ties, rejection = stream_key(seed, "TIE"), stream_key(seed, "REJECTION")
-    arms, d = arm.max() + 1, x.shape[1]
+    available, d = possible(log), x.shape[1]
+    arms = available.shape[1]
     square, vector, met = np.tile(np.eye(d), (arms, 1, 1)), np.zeros((arms, d)), []
     for turn, e in enumerate(order(len(arm), seed, run), 1):
-        choice = best_arm(ties, run, turn, np.linalg.solve(square, vector[..., None])[..., 0] @ x[e])
+        choice = best_arm(ties, run, turn, np.where(available[e], np.linalg.solve(square, vector[..., None])[..., 0] @ x[e], -np.inf))
         if choice == arm[e] and uniform(rejection, run, turn) < propensity.min() / propensity[e]:
             met.append(reward[e])
             square[arm[e]] += np.outer(x[e], x[e])
@@ -107,12 +114,16 @@ class World:
     def contexts(self, rng, n):
         return np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
 
-    def log(self, rng, n):
+    def log(self, rng, n, available=None):
+        """With available[n, arms] arms come and go; the others share the probability of those that are not there."""
         x = self.contexts(rng, n)
         weight = np.exp(x @ self.taste.T)
         p = 0.1 + 0.7 * weight / weight.sum(axis=1, keepdims=True)
+        if available is not None:
+            p = np.where(available, p, 0) / np.where(available, p, 0).sum(axis=1, keepdims=True)
         arm = (rng.uniform(size=(n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, self.arms - 1)
-        return {"context": x, "arm": arm, "reward": (x @ self.theta.T)[np.arange(n), arm] + rng.normal(size=n), "propensity": p[np.arange(n), arm]}
+        log = {"context": x, "arm": arm, "reward": (x @ self.theta.T)[np.arange(n), arm] + rng.normal(size=n), "propensity": p[np.arange(n), arm]}
+        return log if available is None else {**log, "available": available}
 
     def value(self, theta, x):
         """The mean reward of the best arms according to theta[arm, d]."""
@@ -121,13 +132,12 @@ class World:
 
 def write(path, log):
     with netCDF4.Dataset(path, "w") as data:
-        for name, size in (("event", len(log["arm"])), ("dim", log["context"].shape[1])):
+        of_arm = [log[name].shape[1] for name in ("features", "available", "target") if np.ndim(log.get(name)) > 1]
+        for name, size in (("event", len(log["arm"])), ("dim", log.get("context", log.get("features")).shape[-1]), *(("arm", size) for size in of_arm[:1])):
             data.createDimension(name, size)
-        if np.ndim(log.get("target")) == 2:
-            data.createDimension("arm", log["target"].shape[1])
         for name, value in log.items():
-            second = {"context": ("dim",), "target": ("arm",)[:np.ndim(value) - 1]}.get(name, ())
-            data.createVariable(name, "i4" if name == "arm" else "f8", ("event", *second))[:] = value
+            others = {"context": ("dim",), "features": ("arm", "dim"), "available": ("arm",), "target": ("arm",)[:np.ndim(value) - 1]}.get(name, ())
+            data.createVariable(name, {"arm": "i4", "available": "i1" if np.asarray(value).dtype == bool else "f8"}.get(name, "f8"), ("event", *others))[:] = value
 
 
 def coverage(run, folder, logs, events=600, seed=5):

@@ -162,6 +162,8 @@ static bool good_events(const char *path) {
   good = good && all_finite(vectors * (size_t)log.d, log.x) && all_finite(rows, log.reward);
   for (size_t e = 0; good && e < rows; e++)
     good = log.arm[e] >= 0 && log.arm[e] < log.arms && log.propensity[e] > 0 && log.propensity[e] <= 1;
+  for (int e = 0; good && e < log.rows; e++)
+    good = arms_number(io_dataset_arms(&log), e) > 0 && arms_has(io_dataset_arms(&log), e, log.arm[e]);
   const size_t columns = (size_t)log.target_columns;
   for (size_t i = 0; good && i < rows * columns; i++) good = log.target[i] >= 0 && log.target[i] <= 1;
   return good;
