@@ -126,18 +126,23 @@ def end_last_line():
 
 
 def export(path):
-    """What `study: replay` reads, also while the service runs."""
+    """What `study: replay` reads, also while the service runs. A choice among fewer arms than another lacks the last ones."""
     import netCDF4
+    import numpy as np
     closed = [(choice, reward) for _, choice, reward in events()]
-    features = [choice["arms"] for choice, _ in closed]
-    if len({len(arms) for arms in features}) != 1:
-        sys.exit("a log for `study: replay` needs closed choices, all among equally many arms")
+    if not closed:
+        sys.exit("a log for `study: replay` needs choices that are closed")
+    lists = [choice["arms"] for choice, _ in closed]
+    available = np.array([len(arms) for arms in lists])[:, None] > np.arange(max(map(len, lists)))
+    features = np.full((*available.shape, len(lists[0][0])), np.nan)
+    features[available] = [arm for arms in lists for arm in arms]
     columns = {"arm": ("i4", [choice["arm"] for choice, _ in closed]), "reward": ("f8", [reward for _, reward in closed]),
                "propensity": ("f8", [choice["propensity"] for choice, _ in closed])}
     with netCDF4.Dataset(path, "w") as file:
-        for name, length in zip(("event", "arm", "dim"), (len(closed), len(features[0]), len(features[0][0]))):
+        for name, length in zip(("event", "arm", "dim"), features.shape):
             file.createDimension(name, length)
         file.createVariable("features", "f8", ("event", "arm", "dim"))[:] = features
+        file.createVariable("available", "i1", ("event", "arm"))[:] = available
         for name, (kind, values) in columns.items():
             file.createVariable(name, kind, ("event",))[:] = values
 

@@ -945,11 +945,13 @@ class Service(unittest.TestCase):
             self.ask(f"{address}/observe", {"choice": open_one, "reward": 1})  # a choice that was open when it was killed
 
     def test_time_out(self):
-        """Choices without an answer become events of reward 0, also those that were open at a kill; the exported log is what `study: replay` reads."""
+        """Choices without an answer become events of reward 0, also those that were open at a kill; the exported log is what `study: replay` reads, with lists
+        of arms of different lengths."""
         with tempfile.TemporaryDirectory() as folder:
             prior().save(os.path.join(folder, "prior.nc"))
             process, address = self.start(folder)
-            numbers = [self.ask(f"{address}/choose", {"user": user, "arms": ARMS.tolist()})["choice"] for user in "aabba"]
+            choices = [self.ask(f"{address}/choose", {"user": user, "arms": ARMS.tolist()[:most]}) for user, most in zip("aabba", (9, 9, 2, 1, 9))]
+            numbers = [choice["choice"] for choice in choices]
             self.ask(f"{address}/observe", {"choice": numbers[2], "reward": 1})
             process.kill()
             process.wait()
@@ -968,6 +970,8 @@ class Service(unittest.TestCase):
             with netCDF4.Dataset(os.path.join(folder, "events.nc")) as events:
                 self.assertEqual((events["reward"][:].sum(), events["features"].shape), (1, (5, *ARMS.shape)))
                 self.assertTrue(((events["propensity"][:] >= 0.01) & (events["propensity"][:] <= 1)).all())
+                self.assertEqual(events["propensity"][3], 1)
+                self.assertEqual(events["available"][:].sum(axis=1).tolist(), [len(choices[at]["arms"]) for at in (2, 0, 1, 3, 4)])  # in the order of their rewards
 
     def test_file_that_does_not_open(self):
         """The log alone is enough, also where it has lines that cannot be read and an observation that an earlier version accepted."""
