@@ -230,8 +230,13 @@ class Agents(Belief):
             ids = self._ids(ids)
             library.agents_age(self._handle, len(ids), ids.ctypes.data, library.integer("rounds", rounds, 0, library.MOST_INT))
 
-    def learn_prior(self) -> Prior:
+    def learn_prior(self, progress: bool | None = None) -> Prior:
         """Learn a prior from what all agents have observed, and continue with it.
+
+        Parameters
+        ----------
+        progress : bool, optional
+            Show on standard error for how long it has taken: always, never, or, by default, once it has taken three seconds.
 
         Returns
         -------
@@ -245,7 +250,7 @@ class Agents(Belief):
         previous prior become one, which it keeps for each component of the new one.
         """
         with self._lock:
-            self._prior = Prior._made_by(lambda out: interruptible(lambda stop: library.agents_learn_prior_until(self._handle, stop, out)))
+            self._prior = Prior._made_by(lambda out: interruptible(lambda stop: library.agents_learn_prior_until(self._handle, stop, out), progress))
         return self._prior
 
     @property

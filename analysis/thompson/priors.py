@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from . import _library as library
 from . import studies
+from .progress import Progress
 
 
 class Prior(library.Handled):
@@ -261,9 +262,9 @@ def of_bytes(kind, content):
         return kind.open(file)
 
 
-def interruptible(function):
-    """The result of function(stop), a long call of the library, made in its own thread so that KeyboardInterrupt can arrive meanwhile. An interrupt
-    sets `stop` and waits for the call to end; a second one does not wait."""
+def interruptible(function, progress):
+    """The result of function(stop), a long call of the library that learns a prior, made in its own thread so that KeyboardInterrupt can arrive meanwhile. An
+    interrupt sets `stop` and waits for the call to end; a second one does not wait."""
     outcome, stop = concurrent.futures.Future(), ctypes.c_int(0)
 
     def call():
@@ -275,7 +276,7 @@ def interruptible(function):
     thread = threading.Thread(target=call, name="thompson.train", daemon=True)
     try:
         thread.start()
-        return outcome.result()
+        return Progress(progress).wait(outcome, "learning a prior")
     except KeyboardInterrupt:
         stop.value = 1
         thread.join()
@@ -283,7 +284,7 @@ def interruptible(function):
 
 
 def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 1, seed: int = 1, logs: str | os.PathLike | tuple | None = None,
-          likelihood: str | None = None, noise: float | str | None = None, progress: bool = False, **options) -> Prior:
+          likelihood: str | None = None, noise: float | str | None = None, progress: bool | None = None, **options) -> Prior:
     """Learn a prior from past tasks.
 
     Parameters
@@ -302,8 +303,8 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
         The kind of rewards in logs; gaussian by default.
     noise : float or "estimate"
         Standard deviation of Gaussian rewards in logs.
-    progress : bool
-        Show the program's messages while it learns, from logs or on several ranks.
+    progress : bool, optional
+        Show on standard error how far it is: always, never, or, by default, once it has taken three seconds.
     **options
         The keys `prior.*` of a study: components=5, stages=50.
 
@@ -323,7 +324,7 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
             text = library.options_text({"seed": seed, **options})
             _warn_of_few(len(theta), options.get("components", 1) if family == "mixture" else 1)
             family = library.word("family", family)
-            return Prior._made_by(lambda out: interruptible(lambda stop: library.prior_from_theta_until(theta.ctypes.data, *theta.shape, family, text, stop, out)))
+            return Prior._made_by(lambda out: interruptible(lambda stop: library.prior_from_theta_until(theta.ctypes.data, *theta.shape, family, text, stop, out), progress))
     settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
     for name, value in (("--likelihood", likelihood), ("--noise", noise)):
         settings += [] if value is None else [name, value]

@@ -7,7 +7,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import typing
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from . import _library as library
 from . import design, store
+from .progress import Progress
 
 if typing.TYPE_CHECKING:
     import xarray as xr
@@ -36,21 +36,23 @@ def program():
     return path
 
 
-def call(*arguments, ranks=1, progress=False):
-    """Run the program; its last sentence becomes an Error, unless only some tasks failed. Returns what it printed."""
+def call(*arguments, ranks=1, progress=None):
+    """Run the program; its last sentence becomes an Error, unless only some tasks failed, its notes become warnings, and the rest is progress. Returns what
+    it printed."""
     command = [program(), *map(str, arguments)]
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
     if ranks > 1:
         command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", str(ranks), *command]
         environment = {**OPEN_MPI, **(OPEN_MPI_ROOT if os.geteuid() == 0 else {}), **environment}
+    shown = Progress(progress)
     # Output goes to a file: with two pipes, one would fill up while the other is read.
     with tempfile.TemporaryFile("w+") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment) as process:
         lines = []
         try:
             for line in process.stderr:
                 lines.append(line.rstrip())
-                if progress:
-                    print(line, end="", file=sys.stderr)
+                if not line.startswith(("thompson: ", "note: ")):
+                    shown.line(lines[-1])
             process.wait()
         except BaseException:
             process.terminate()
@@ -76,7 +78,7 @@ def plain(value):
 
 
 def run(study: dict | str | os.PathLike, output: str | os.PathLike | None = None, ranks: int = 1, resume: bool = False, overwrite: bool = False,
-        progress: bool = False, **keys) -> xr.Dataset:
+        progress: bool | None = None, **keys) -> xr.Dataset:
     """Run a study with the program `thompson`.
 
     Parameters
@@ -89,8 +91,8 @@ def run(study: dict | str | os.PathLike, output: str | os.PathLike | None = None
         Processes that share the work.
     resume, overwrite : bool
         Continue from what is in `output`, or replace it.
-    progress : bool
-        Show the program's messages while it runs.
+    progress : bool, optional
+        Show on standard error how far it is: always, never, or, by default, once it has taken three seconds.
     **keys
         Replace keys of the study, with double underscores for dots: run("figure2.yaml", runs=64, prior__stages=50).
 
