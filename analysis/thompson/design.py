@@ -71,15 +71,13 @@ def constants(dataset):
 
 def together(datasets):
     """The results of several studies, {label: dataset}, as those of one: the settings of all, swept over `folder`, the label, and over the keys in which they
-    differ; the policies of all. Paired differences stay those to the first policy, which must be the same in all."""
+    differ; the policies of all. Paired differences stay those to the first policy of each study (`references`)."""
     import xarray as xr
     all_of = list(datasets.values())
-    first, before = labels(all_of[0])[0], next(iter(datasets))
+    before = next(iter(datasets))
     for label, dataset in datasets.items():
         if set(dataset.dims) != set(all_of[0].dims):
             raise Error(f"{label} and {before} cannot be shown together: they are of different kinds of studies")
-        if labels(dataset)[0] != first:
-            raise Error(f"{label} and {before} cannot be shown together: differences are to the first policy, which is {labels(dataset)[0]} in one and {first} in the other")
     order = list(dict.fromkeys(label for dataset in all_of for label in labels(dataset)))
     found = [{**{key: np.full(dataset.sizes["setting"], number(value)) for key, value in keys(dataset).items()}, **swept(dataset)} for dataset in all_of]
     differ = [key for key in dict.fromkeys(key for values in found for key in values) if key.partition(".")[0] not in ("sweep", "name", "title", "figure")
@@ -89,6 +87,7 @@ def together(datasets):
         whole = dataset.reindex(policy=order, fill_value={"status": 0, "fallbacks": 0})
         coordinates = {key.replace(".", "_"): ("setting", values[key], {"long_name": f"swept key {key}"}) for key in differ}
         coordinates["folder"] = ("setting", np.full(dataset.sizes["setting"], label), {"long_name": "swept key folder"})
+        coordinates["reference"] = ("setting", np.full(dataset.sizes["setting"], labels(dataset)[0]))
         coordinates["setting"] = [f"{label}: {setting}" for setting in dataset["setting"].astype(str).values]
         parts.append(whole.drop_vars([key.replace(".", "_") for key in swept(dataset)]).assign_coords(coordinates))
     joined = xr.concat(parts, "setting", data_vars="minimal", coords="minimal", compat="override", combine_attrs="override", fill_value={"status": 0, "fallbacks": 0})
@@ -113,6 +112,18 @@ def config(dataset, key):
 def labels(dataset):
     """The labels of the policies, in their order."""
     return [str(label) for label in dataset["policy"].values]
+
+
+def references(dataset):
+    """Which policy the paired differences of each setting are to, [setting]: the first one of its study."""
+    known = labels(dataset)
+    return [known.index(str(label)) for label in dataset["reference"].values] if "reference" in dataset.variables else [0] * dataset.sizes["setting"]
+
+
+def reference_words(dataset):
+    """The policy that paired differences are to, in words."""
+    found = set(references(dataset))
+    return labels(dataset)[found.pop()] if len(found) == 1 else "the first policy of its folder"
 
 
 def recorded(dataset):

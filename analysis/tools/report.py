@@ -99,7 +99,7 @@ def score(metric, row):
 
 
 def difference(row):
-    """A row's paired difference to the first policy."""
+    """A row's paired difference to the reference."""
     error = np.fmax(row.difference_se, row.difference_se_replicate)
     return f"{wording.value(row.difference, error, True)}{star(row.p)}" if np.isfinite(row.difference) else ""
 
@@ -111,12 +111,13 @@ def tail(row):
 
 
 def heading(dataset, p):
-    return text(design.labels(dataset)[p]) + (" <small>(reference)</small>" if p == 0 else "")
+    return text(design.labels(dataset)[p]) + (" <small>(reference)</small>" if set(design.references(dataset)) == {p} else "")
 
 
 def board(dataset, metric, frame, order, where):
     """Policies by settings, at point `where` [setting]; below each mean what readers need to know about it."""
-    axis, titles, numbers = store.axis(dataset), design.titles(dataset), dataset[f"{metric}_n"].values
+    axis, titles, numbers, references = store.axis(dataset), design.titles(dataset), dataset[f"{metric}_n"].values, design.references(dataset)
+    own = "(reference)" if len(set(references)) > 1 else ""  # else the first column says it
     found = {(row.setting, row.policy, getattr(row, axis)): row for row in frame.itertuples()}
     rows = []
     for p in order:
@@ -127,7 +128,7 @@ def board(dataset, metric, frame, order, where):
                 cells.append("–")
                 continue
             n = numbers[s, p, where[s]]
-            below = [difference(row) if p else "", tail(row), f"{n} of {row.runs} runs" if n < row.runs else ""]
+            below = [own if p == references[s] else difference(row), tail(row), f"{n} of {row.runs} runs" if n < row.runs else ""]
             cells.append(score(metric, row) + "".join(tag("small", words) for words in below if words))
         rows.append(({"data_row": p}, [heading(dataset, p), *cells]))
     return grid(["policy", *map(text, titles)], rows, f"{metric} of all policies in all settings", class_="board")
@@ -155,7 +156,7 @@ def leaderboard(dataset, metric):
     listed = "Only policies switched on below are listed." if len(order) > chart.FEW else ""
     tails = "; 95%: the 95th percentile over runs" if averages.tail(dataset, metric) is not None else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference from {design.labels(dataset)[0]} ± standard "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference from {design.reference_words(dataset)} ± standard "
         f"error{tails}. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")

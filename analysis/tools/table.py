@@ -27,14 +27,15 @@ PARTS = {"se": "_se", "se_replicate": "_se_replicate", "difference": "_diff_mean
 
 
 def tests(dataset, metric, places):
-    """For the (setting, point) of `places`: Holm's p-values of the differences to the first policy [place, policy], and the policy
+    """For the (setting, point) of `places`: Holm's p-values of the differences to the reference [place, policy], and the policy
     that is significantly the best, or None, [place]."""
+    references = design.references(dataset)
     replicate, axis = significance.of_runs(dataset), store.axis(dataset)
     rivals = design.rivals(dataset)
     first, found = [], []
     for s, point in places:
         values = dataset[metric].isel({"setting": s, axis: point}).values
-        first.append([np.nan, *(significance.unequal(row - values[0], replicate).p for row in values[1:])])
+        first.append([np.nan if p == references[s] else significance.unequal(row - values[references[s]], replicate).p for p, row in enumerate(values)])
         found.append(significance.winners(significance.scores(metric, values), rivals, replicate))
     adjusted = significance.holm([p for _, others in found for p in others])
     ends = np.cumsum([len(others) for _, others in found])
@@ -80,11 +81,10 @@ def frame(dataset, metric=None):
 def caption(dataset, metric):
     """What the table shows and what its tests are, for someone who reads only the table."""
     long_name = dataset[metric].attrs.get("long_name", metric)
-    first = design.labels(dataset)[0]
     failed = averages.counts(dataset)[1]
     runs = averages.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
     return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. "
-            f"p: two-sided paired t-test of the difference from {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
+            f"p: two-sided paired t-test of the difference from {design.reference_words(dataset)} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
             f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
             f"all such comparisons of the table). {significance.caution([dataset])}").rstrip()
 

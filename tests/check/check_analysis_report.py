@@ -99,8 +99,27 @@ class Report(StudyTest):
         page = (folders[0] / "report.html").read_text()
         for part in ("folder = two", "noise = 2", "3 settings"):
             self.assertIn(part, page)
-        write_results(folders[1], ["cross"], {"linucb": POLICIES["linucb"]})
-        self.assertIn("differences are to the first policy, which is linucb in one and ", call(report, *folders)[2])
+        self.assertIn("(reference)</small></th>", page)
+
+    def test_together_with_other_references(self):
+        """Studies whose first policies differ: each setting has its differences to the first policy of its own study, with SciPy's p-values and Holm's correction."""
+        folders, regret = self.two_studies()
+        ends = [regret[0][0, :, :, -1], regret[0][1, :, :, -1], write_results(folders[1], ["cross"], {name: POLICIES[name] for name in ("dps", "linucb")}, runs=24)[0, :, :, -1]]
+        data = design.together({name: store.results(folder) for name, folder in zip(("one", "two"), folders)})
+        labels, at = list(POLICIES), list(POLICIES).index
+        self.assertEqual(design.references(data), [0, 0, at("dps")])
+        frame = table.frame(data, "regret")
+        found = frame.set_index(["setting", "policy"])
+        setting = design.titles(data)[2]
+        self.assert_close([found.difference[setting, "linucb"]], [(ends[2][1] - ends[2][0]).mean()])
+        raw = [stats.ttest_rel(end[p], end[0]).pvalue for end in ends for p in range(1, len(end))]
+        adjusted = significance.holm(raw)
+        self.assert_close([found.p[design.titles(data)[0], labels[2]], found.p[setting, "linucb"]], [adjusted[1], adjusted[-1]])
+        self.assertTrue(np.isnan(found.p[setting, "dps"]) and np.isnan(found.p[setting, labels[1]]))
+        self.assertEqual(call(report, *folders)[0], 0)
+        page = (folders[0] / "report.html").read_text()
+        self.assertIn("the paired difference from the first policy of its folder", page)
+        self.assertEqual(page.count("<small>(reference)</small>"), 3)
 
     def test_paired_t_test(self):
         rng = np.random.default_rng(2)
