@@ -96,6 +96,32 @@ class Export(program.ProgramTest):
         there = rows[(rows["problem_rounds"] == 6) & (rows["policy"] != "ts") & (rows["run"] == 5)]["regret"].to_numpy()
         self.assertEqual(there.tolist(), short[:6].tolist())
 
+    def test_several(self):
+        """Rows of several folders are those of each, after the name of its folder, also with a comma; folders with other columns are refused before anything is
+        written."""
+        folders = [self.path("one"), self.path("two, again")]
+        study = self.write("rounds.yaml", ROUNDS)
+        for folder, noise in zip(folders, (1, 0.5)):
+            self.succeed("run", study, "-o", folder, "--progress", "none", "--set", f"problem.noise={noise}")
+        expected = [self.rows(folder) for folder in folders]
+        path = self.path("both.csv")
+        self.succeed("export", *folders, "-o", path)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), self.succeed("export", *folders).stdout)
+        rows = pd.read_csv(path, float_precision="round_trip")
+        self.assertEqual(rows.columns[0], "folder")
+        self.assertEqual(rows["folder"].unique().tolist(), folders)
+        for folder, own in zip(folders, expected):
+            there = rows[rows["folder"] == folder].drop(columns="folder").reset_index(drop=True)
+            pd.testing.assert_frame_equal(there, own, check_exact=True, check_dtype=False)
+        other = self.path("other")
+        self.succeed("run", self.write("posterior.yaml", POSTERIOR), "-o", other, "--progress", "none")
+        said = f"{other} has a column 'problem_noise' where {folders[0]} has 'problem_rounds'"
+        self.fail_with(3, said, "export", *folders, other)
+        self.fail_with(3, said, "export", *folders, other, "-o", self.path("three.csv"))
+        self.assertFalse(os.path.exists(self.path("three.csv")))
+        self.fail_with_usage("no results folder given", "export", "-o", self.path("none.csv"))
+
     def test_failed(self):
         """A failed run has rows, without numbers."""
         self.write("broken.py", "def sample(x, y, rng, about):\n    raise ValueError\n")

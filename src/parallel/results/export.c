@@ -30,8 +30,14 @@ static void export_number(FILE *out, double x) {
   fputs(text, out);
 }
 
-/* Prints what every row begins with: setting, swept keys, policy. */
-static void export_labels(const StudyFile *file, int setting, int policy, FILE *out) {
+/* Prints what every row begins with: folder, setting, swept keys, policy. */
+static void export_labels(const ExportTable *table, int setting, int policy) {
+  const StudyFile *file = table->study->file;
+  FILE *out = table->out;
+  if (table->folder) {
+    export_text(out, table->folder);
+    fputc(',', out);
+  }
   export_text(out, file->setting_labels[setting]);
   for (int a = 0; a < file->axis_count; a++) {
     const ConfigAxis *axis = &file->axes[a];
@@ -46,8 +52,10 @@ static void export_labels(const StudyFile *file, int setting, int policy, FILE *
   export_text(out, file->policies[policy].label);
 }
 
-static void export_header(const Study *study, FILE *out) {
-  fputs("setting", out);
+void export_header(const ExportTable *table) {
+  const Study *study = table->study;
+  FILE *out = table->out;
+  fputs(table->folder ? "folder,setting" : "setting", out);
   for (int a = 0; a < study->file->axis_count; a++) {
     char name[AXIS_NAME];
     fprintf(out, ",%s", reduce_layout_axis_name(&study->file->axes[a], name));
@@ -66,12 +74,13 @@ static void export_header(const Study *study, FILE *out) {
 }
 
 /* Prints the rows of one run. */
-static void export_run(const Study *study, int setting, int policy, const Cell *cell, int64_t run,
-                       FILE *out) {
+static void export_run(const ExportTable *table, int setting, int policy, const Cell *cell, int64_t run) {
+  const Study *study = table->study;
+  FILE *out = table->out;
   const size_t runs = (size_t)cell->runs, places = (size_t)study->places;
   for (int i = 0; i < study->ops->points(study->file->settings[setting]); i++) {
     const size_t place = (size_t)study_place(study, setting, i);
-    export_labels(study->file, setting, policy, out);
+    export_labels(table, setting, policy);
     fprintf(out, ",%lld,%u,%s", (long long)run, study_runs_replicate(&study->runs, run),
             cell->status[run] == RUN_OK ? "ok" : "failed");
     export_number(out, study_axis_value(study, setting, i));
@@ -89,12 +98,14 @@ static void export_run(const Study *study, int setting, int policy, const Cell *
 }
 
 /* Prints the rows of a cell of a study of estimates. */
-static void export_estimates(const Study *study, int setting, int policy, const Cell *cell, FILE *out) {
+static void export_estimates(const ExportTable *table, int setting, int policy, const Cell *cell) {
+  const Study *study = table->study;
+  FILE *out = table->out;
   for (int c = 0; c < study->curve_count; c++) {
     CellEstimate estimate;
     const char *doubt = ESTIMATES_DOUBTS;
     reduce_cell_estimate(cell, c, &estimate);
-    export_labels(study->file, setting, policy, out);
+    export_labels(table, setting, policy);
     fprintf(out, ",%s", study->curves[c]->name);
     for (int i = 0; i < ESTIMATES_COUNT; i++) export_number(out, estimate.value[i]);
     for (int d = 0; d < (int)estimate.doubt; d++) doubt += strcspn(doubt, " ") + 1;
@@ -102,18 +113,18 @@ static void export_estimates(const Study *study, int setting, int policy, const 
   }
 }
 
-static void export_cell(const Study *study, int setting, int policy, const Cell *cell, FILE *out) {
-  if (study->ops->estimates) {
-    export_estimates(study, setting, policy, cell, out);
+static void export_cell(const ExportTable *table, int setting, int policy, const Cell *cell) {
+  if (table->study->ops->estimates) {
+    export_estimates(table, setting, policy, cell);
     return;
   }
   for (int64_t run = 0; run < cell->runs; run++)
-    if (cell->status[run] != RUN_NOT_RUN) export_run(study, setting, policy, cell, run, out);
+    if (cell->status[run] != RUN_NOT_RUN) export_run(table, setting, policy, cell, run);
 }
 
-Status export_csv(Finished *finished, FILE *out) {
+Status export_rows(const ExportTable *table, Finished *finished) {
   SCRATCH_ARENA(scratch);
-  const Study *study = finished->study;
+  const Study *study = table->study;
   ReduceCounts counts = {0};
   Cell cell;
   int *blocks;
@@ -121,11 +132,10 @@ Status export_csv(Finished *finished, FILE *out) {
   ALLOCATE(&scratch, blocks, study->file->setting_count);
   TRY(adaptive_count_blocks(finished, blocks, &runs));
   TRY(reduce_cell_create(&scratch, study, runs, &cell));
-  export_header(study, out);
   for (int s = 0; s < study->file->setting_count; s++)
     for (int p = 0; p < study->file->policy_count; p++) {
       TRY(reduce_cell_load(finished, s, p, blocks[s], &cell, &counts));
-      export_cell(study, s, p, &cell, out);
+      export_cell(table, s, p, &cell);
     }
   return STATUS_OK;
 }

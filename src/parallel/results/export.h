@@ -6,7 +6,16 @@
 
 #include <stdio.h>
 
-/* Writes the rows as CSV (RFC 4180), with a header. Numbers are read back as the same doubles, and a number
- * that is not known is an empty field. Records that cannot be read are reported on stderr. Memory: the runs
- * of one policy in one setting. */
-Status export_csv(Finished *finished, FILE *out);
+/* A table in CSV (RFC 4180) of the rows of a study, or of several. */
+typedef struct {
+  const Study *study;
+  const char *folder; /* the first column of each row; NULL: there is no such column */
+  FILE *out;
+} ExportTable;
+
+/* Writes the names of the columns. */
+void export_header(const ExportTable *table);
+/* Writes the rows of table->study. Numbers are read back as the same doubles, and a number that is not known
+ * is an empty field. Records that cannot be read are reported on stderr. Memory: the runs of one policy in
+ * one setting. */
+Status export_rows(const ExportTable *table, Finished *finished);
