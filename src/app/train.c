@@ -357,5 +357,6 @@ const AppVerb app_train = {
         "maximisation to what each task's observations say about its theta, with a number of components "
         "chosen on other tasks (--option components=N sets it), and networks to draws under that mixture. "
         "Memory grows with tasks and not with observations, except for likelihoods other than gaussian. A "
-        "killed fit continues from OUTPUT.partial when the same command is given again.",
+        "killed fit to more than 16384 tasks continues from OUTPUT.partial when the same command is given "
+        "again; only what comes first, a fit to so many of them, starts over.",
     .collective = train_prior};

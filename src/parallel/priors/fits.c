@@ -20,6 +20,7 @@ static Status fits_fit_part(Fit *fits, int64_t part) {
   const double start = clock_cpu();
   TRY(fit->family->fit_part(fit->fit, &fit->source, (int)part, fit->values + (size_t)part * fit->part_size));
   fit->seconds += clock_cpu() - start;
+  fit->done++;
   return STATUS_OK;
 }
 
@@ -53,12 +54,13 @@ Status fits_run(Arena *memory, int count, Fit *fits, Tick tick) {
   status = fits_take_shared_parts(counters, count, fits, tick);
   status = parallel_agree(status);
   parallel_counter_destroy(counters);
-  TRY(status);
+  if (status != STATUS_OK && status != STATUS_STOPPED) return status;
   for (int f = 0; f < count; f++) {
     fits[f].seconds = parallel_sum(fits[f].seconds);
+    fits[f].done = (int)parallel_sum(fits[f].done);
     parallel_collect(fits[f].values, (size_t)fits[f].parts * fits[f].part_size * sizeof *fits[f].values);
   }
-  return STATUS_OK;
+  return status;
 }
 
 Status fits_assemble(Arena *memory, const Fit *fit, Prior *out) {

@@ -12,7 +12,7 @@ typedef struct {
   const PriorOps *family;
   const PriorFit *fit;
   FitSource source;
-  int parts;
+  int parts, done; /* done: parts that are fitted, on all ranks */
   size_t part_size;
   double *values; /* [parts, part_size]; zero where another rank fitted */
   double seconds; /* CPU seconds spent here */
@@ -20,7 +20,7 @@ typedef struct {
 
 /* Fits the parts of all `fits`, in order. `tick` is called between parts and between their steps, with the
  * share of the work that is done, as far as it is known, and may end the work (STATUS_STOPPED). All ranks
- * then have the values. Collective. */
+ * then have the values of all parts, or of those that were done before the stop. Collective. */
 Status fits_run(Arena *memory, int count, Fit *fits, Tick tick);
 /* Makes the prior of a fit, on one rank. */
 Status fits_assemble(Arena *memory, const Fit *fit, Prior *out);

@@ -143,7 +143,8 @@ static bool study_priors_tick(void *context, double fraction) {
   return !(self->stop && self->stop());
 }
 
-/* Fits a wave of priors together; each is assembled and written by one rank. Collective. */
+/* Fits a wave of priors together; each that is complete is assembled and written by one rank, also after a
+ * stop. Collective. */
 static Status study_priors_fit_wave(const Study *study, const char *directory, int count, const Need *needs,
                                     Waves *waves) {
   SCRATCH_ARENA(scratch);
@@ -156,17 +157,20 @@ static Status study_priors_fit_wave(const Study *study, const char *directory, i
     status = study_priors_need_data(&scratch, study, &needs[i], directory, &fits[i].source, &base_seconds);
     if (parallel_rank() == 0) fits[i].seconds = base_seconds;
   }
-  status = parallel_agree(status);
-  if (status == STATUS_OK) status = fits_run(&scratch, count, fits, (Tick){study_priors_tick, waves});
+  TRY(parallel_agree(status));
+  const Status fitted = fits_run(&scratch, count, fits, (Tick){study_priors_tick, waves});
+  if (fitted != STATUS_OK && fitted != STATUS_STOPPED) return fitted;
   for (int i = parallel_rank(); i < count && status == STATUS_OK; i += parallel_size()) {
     SCRATCH_ARENA(assembled);
     char path[4096];
     Prior prior;
+    if (fits[i].done < fits[i].parts) continue; /* stopped before */
     study_belief_path(&needs[i].belief, directory, sizeof path, path);
     status = fits_assemble(&assembled, &fits[i], &prior);
     if (status == STATUS_OK) status = prior_save(&prior, path);
   }
-  return parallel_agree(status);
+  TRY(parallel_agree(status));
+  return fitted;
 }
 
 /* Chooses and fits a prior whose family is auto. Collective. */
@@ -240,9 +244,9 @@ Status study_priors_fit(const Study *study, const char *directory, ProgressMode 
   TRY(study_priors_drop_present(directory, &left, absent));
   study_priors_add_bases(&left, absent);
   TRY(study_priors_drop_present(directory, &left, absent)); /* bases may be there already */
-  /* A wave has enough priors to keep every rank busy until its end, and few enough that a stop loses
+  /* A wave has enough priors to keep every rank busy until its end, and few enough that a kill loses
    * little. */
-  const int most = parallel_size() > 1 ? 32 * parallel_size() : 1;
+  const int most = parallel_size() > 1 ? 8 * parallel_size() : 1;
   Waves waves = {.progress = progress_begin(mode, "learning priors"), .stop = stop, .all = left};
   for (int first = 0, end = 0, parts = 0; first < left; first = end, parts = 0) {
     /* Bases end before the priors that need them begin. */
