@@ -61,7 +61,7 @@ static Status cloud_create(Arena *memory, const CloudTarget *target, int draws, 
   ALLOCATE_ARRAYS(memory, d * lanes, &out->state, &out->denoised, &out->product, &out->noise);
   ALLOCATE_ARRAYS(memory, (size_t)out->directions * d * lanes, &out->along, &out->products);
   ALLOCATE(memory, out->square, r * r * lanes);
-  ALLOCATE_ARRAYS(memory, r * lanes, &out->rest, &out->solved);
+  ALLOCATE_ARRAYS(memory, r * lanes, &out->rest, &out->solved, &out->shift);
   ALLOCATE_ARRAYS(memory, lanes, &out->left, &out->right);
   ALLOCATE(memory, out->jitters, lanes);
   TRY(cloud_repair_create(memory, out->directions, &out->repair));
@@ -162,22 +162,39 @@ static void cloud_keep_root(Cloud *self, int t, const Chunk *chunk) {
   chunk_store(chunk, m * m, self->step, self->root);
 }
 
-/* Finds what is factorised of C, from `along`. Returns whether it was a covariance in all lanes. */
-static bool cloud_find_factors(Cloud *self, int t, const Chunk *chunk) {
-  const int d = self->d, r = self->rank, n = chunk->lanes;
-  memset(self->jitters, 0, (size_t)n * sizeof *self->jitters);
+/* Computes square = A C A'. */
+static void cloud_find_square(Cloud *self, int n) {
+  const int d = self->d, r = self->rank;
   for (int k = 0; k < r; k++)
     for (int j = 0; j < r; j++)
       cloud_project(d, n, self->a + j * d, self->along + k * d * n, self->square + (k * r + j) * n);
-  if (t > 1) cloud_keep_root(self, t, chunk);
-  if (cloud_has_rows(self->target))
-    cloud_rows_invert(self, n, cloud_noise(self->target->chain, t));
-  else
-    cloud_factorise(self, n);
-  return cloud_is_sound(self, n);
 }
 
-/* Computes log psi of Gaussian evidence, and solved. */
+/* Factorises what the step and the twist need of `square`; adds to jitters where it is no covariance. */
+static void cloud_find_factors(Cloud *self, int t, const Chunk *chunk) {
+  memset(self->jitters, 0, (size_t)chunk->lanes * sizeof *self->jitters);
+  if (t > 1) cloud_keep_root(self, t, chunk);
+  if (cloud_has_rows(self->target))
+    cloud_rows_invert(self, chunk->lanes, cloud_noise(self->target->chain, t));
+  else
+    cloud_factorise(self, chunk->lanes);
+}
+
+/* Replaces sigma^2 g along the observed directions V, which are orthogonal, by `shift`. If C is symmetric
+ * they agree; the Jacobian of a network need not be. */
+static void cloud_set_shift(Cloud *self, int n, double *pull) {
+  const int d = self->d;
+  double *off = self->left;
+  for (int k = 0; k < self->rank; k++) {
+    const double *direction = self->target->seen->direction + k * d;
+    cloud_project(d, n, direction, pull, off);
+    for (int p = 0; p < n; p++) off[p] = self->shift[k * n + p] - off[p];
+    for (int i = 0; i < d; i++)
+      for (int p = 0; p < n; p++) pull[i * n + p] += direction[i] * off[p];
+  }
+}
+
+/* Computes log psi of Gaussian evidence, solved, and the shift: A C A' T^-1 e = e - T^-1 e. */
 static void cloud_twist_gaussian(Cloud *self, int n, double *log_twist) {
   const int r = self->rank;
   cloud_miss(self, n, self->denoised);
@@ -187,6 +204,9 @@ static void cloud_twist_gaussian(Cloud *self, int n, double *log_twist) {
     for (int p = 0; p < n; p++)
       log_twist[p] -=
           0.5 * self->rest[k * n + p] * self->solved[k * n + p] + log(self->square[(k * r + k) * n + p]);
+  for (int k = 0; k < r; k++)
+    for (int p = k * n; p < (k + 1) * n; p++)
+      self->shift[p] = (self->rest[p] - self->solved[p]) / self->target->seen->value[k];
 }
 
 /* Computes D, g, j and log psi at x of the particles of a chunk. */
@@ -198,8 +218,11 @@ static void cloud_twist(Cloud *self, int t, const Chunk *chunk) {
   cloud_set_state(self, t, n, NULL, chunk->first);
   cloud_denoise(self, t, n, r + 1, self->a);
   cloud_find_slope(self, t, chunk);
-  if (!cloud_find_factors(self, t, chunk)) {
-    cloud_repair(self, n, r, self->a);
+  cloud_find_square(self, n);
+  cloud_find_factors(self, t, chunk);
+  if (!cloud_is_sound(self, n)) {
+    cloud_find_square(self, n);
+    cloud_repair(self, n, r, self->square);
     cloud_find_factors(self, t, chunk);
   }
   if (cloud_has_rows(self->target))
@@ -210,8 +233,10 @@ static void cloud_twist(Cloud *self, int t, const Chunk *chunk) {
   for (int k = 0; k < r; k++) {
     const double *along = self->along + (size_t)k * entries, *solved = self->solved + k * n;
     for (int i = 0; i < d; i++)
-      for (int p = 0; p < n; p++) pull[i * n + p] += along[i * n + p] * solved[p] / variance;
+      for (int p = 0; p < n; p++) pull[i * n + p] += along[i * n + p] * solved[p];
   }
+  cloud_set_shift(self, n, pull);
+  for (size_t i = 0; i < entries; i++) pull[i] /= variance;
   chunk_store(chunk, d, self->denoised, self->mean);
   chunk_store(chunk, d, pull, self->pull);
 }

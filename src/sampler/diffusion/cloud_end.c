@@ -43,15 +43,19 @@ Status cloud_end_create(Arena *memory, Cloud *cloud, Rng *choices, CloudEnd *out
   return STATUS_OK;
 }
 
-/* Computes G, which is symmetrised, and L. Returns whether G was a covariance in all lanes. */
-static bool cloud_end_find_factor(CloudEnd *self, int n) {
-  Cloud *cloud = self->cloud;
+/* Computes G = B C B'. */
+static void cloud_end_find_gram(CloudEnd *self, int n) {
+  const Cloud *cloud = self->cloud;
   const int d = cloud->d, q = self->count;
-  const size_t entries = (size_t)d * (size_t)n;
   for (int k = 0; k < q; k++)
     for (int j = 0; j < q; j++)
-      cloud_project(d, n, self->basis + j * d, cloud->along + (size_t)k * entries,
-                    self->gram + (j * q + k) * n);
+      cloud_project(d, n, self->basis + j * d, cloud->along + k * d * n, self->gram + (j * q + k) * n);
+}
+
+/* Computes L of the symmetric part of G. Returns whether that was a covariance in all lanes. */
+static bool cloud_end_find_factor(CloudEnd *self, int n) {
+  Cloud *cloud = self->cloud;
+  const int q = self->count;
   for (int j = 0; j < q; j++)
     for (int k = 0; k <= j; k++)
       for (int p = 0; p < n; p++)
@@ -67,8 +71,9 @@ static void cloud_end_factorise(CloudEnd *self, int n) {
   Cloud *cloud = self->cloud;
   const int d = cloud->d, q = self->count;
   const double most = cloud_noise(cloud->target->chain, 1);
+  cloud_end_find_gram(self, n);
   if (!cloud_end_find_factor(self, n)) {
-    cloud_repair(cloud, n, q, self->basis);
+    cloud_repair(cloud, n, q, self->gram);
     cloud_end_find_factor(self, n);
   }
   for (int j = 0; j < q; j++)

@@ -11,8 +11,7 @@
 
 /* What it takes to repair C in one lane, between at most q directions (cloud_repair.c). */
 typedef struct {
-  double *length; /* [q] */
-  double *square, *axes, *spectrum; /* [q, q], [q, q], [q]: V C V', its eigenvectors and eigenvalues */
+  double *square, *axes, *spectrum; /* [q, q], [q, q], [q]: B C B', its eigenvectors and eigenvalues */
 } CloudRepair;
 
 /* What a likelihood that is known by a function needs (cloud_functions.c), for n <= lanes particles. */
@@ -58,6 +57,7 @@ typedef struct {
   double *state, *denoised, *product; /* [d, n]: of the chain; D; scratch */
   double *along, *products; /* [directions, d, n]: C times each direction; scratch */
   double *square, *rest, *solved; /* [r, r, n], [r, n], [r, n]: T; e; T^-1 e */
+  double *shift; /* [r, n]: V C A' T^-1 e, sigma^2 g along the observed directions V */
   double *noise; /* [d, n] */
   double *step; /* [m, m, n]: of `root` */
   double *of_pull, *of_noise; /* [m, n] */
@@ -93,9 +93,9 @@ void cloud_solve(Cloud *self, int n);
 Status cloud_repair_create(Arena *memory, int most, CloudRepair *out);
 /* Returns whether jitters[n] are all 0. */
 bool cloud_is_sound(const Cloud *self, int n);
-/* Changes along = C times each of directions[count, d], which are orthogonal, where jitters[n] are not 0:
- * makes C a covariance between them. Each such lane is a fallback. */
-void cloud_repair(Cloud *self, int n, int count, const double *directions);
+/* Replaces square[count, count, n], B C B' for any B, by the closest covariance in lanes where jitters[n] are
+ * not 0; those far from one are fallbacks. */
+void cloud_repair(Cloud *self, int n, int count, double *square);
 
 /* Returns whether the evidence is not Gaussian, and whether it is used by its values and gradients alone. */
 static inline bool cloud_has_rows(const CloudTarget *target) { return target->rows.history; }
@@ -109,7 +109,7 @@ static inline bool cloud_has_functions(const CloudTarget *target) {
 Status cloud_rows_create(Arena *memory, const CloudTarget *target, int lanes, CloudRows *out);
 /* Computes root and prior from square = A C A', and adds to jitters; `noise` is that of the stage. */
 void cloud_rows_invert(Cloud *cloud, int n, double noise);
-/* Computes log psi and solved = T^-1 e, from D and what cloud_rows_invert has left. */
+/* Computes log psi, solved = T^-1 e and shift, from D and what cloud_rows_invert has left. */
 void cloud_rows_twist(Cloud *cloud, int n, double *log_twist);
 /* Draws h[r, n] = A x_0 given y, at the particles of the last cloud_rows_twist, and computes log_ratio[n]:
  * the logarithm of an estimate of the integral that psi stands for, divided by psi. */

@@ -1,18 +1,18 @@
-/* What a cloud does where C, from the Jacobian of a network, is no covariance: between orthogonal directions
- * V it is replaced by the closest matrix that is one, whose eigenvalues are those of the symmetric part of
- * V C V', as far as they are positive. Otherwise a precise observation of a direction with a negative
- * variance would send particles to infinity. */
+/* What a cloud does where C, from the Jacobian of a network, is no covariance between the directions B that
+ * matter: B C B' is replaced by the closest matrix that is one, whose eigenvalues are those of its symmetric
+ * part, as far as they are positive. Otherwise a precise observation of a direction with a negative variance
+ * would send particles to infinity. */
 #include "sampler/diffusion/cloud_internal.h"
 
-#include "core/linalg/linalg.h"
+#include "core/linalg/linalg_factor.h"
 
-#include <cblas.h>
-#include <string.h>
+/* A repair counts if a negative eigenvalue is beyond this share of the largest. */
+static const double SLIGHT = 0.1;
 
 Status cloud_repair_create(Arena *memory, int most, CloudRepair *out) {
   const size_t q = (size_t)most;
   ALLOCATE_ARRAYS(memory, q * q, &out->square, &out->axes);
-  ALLOCATE_ARRAYS(memory, q, &out->length, &out->spectrum);
+  ALLOCATE(memory, out->spectrum, q);
   return STATUS_OK;
 }
 
@@ -22,33 +22,24 @@ bool cloud_is_sound(const Cloud *self, int n) {
   return jitters == 0;
 }
 
-/* Computes what has to be added to the symmetric part of V C V' in lane p of n: square[count, count]. */
-static void repair_find_change(Cloud *self, int n, int p, int count, const double *directions) {
-  const CloudRepair *repair = &self->repair;
-  const int d = self->d;
-  double *square = repair->square, *axes = repair->axes;
+/* Repairs lane p of square[count, count, n]; returns whether it was far from a covariance. */
+static bool cloud_repair_lane(const CloudRepair *self, int n, int p, int count, double *square) {
   for (int k = 0; k < count; k++)
     for (int j = 0; j < count; j++)
-      axes[k * count + j] = cblas_ddot(d, directions + j * d, 1, self->along + k * d * n + p, n) /
-                            (repair->length[j] * repair->length[k]);
-  for (int k = 0; k < count; k++)
-    for (int j = 0; j < count; j++) square[k * count + j] = 0.5 * (axes[k * count + j] + axes[j * count + k]);
-  linalg_factor_eigen(count, 1, square, axes, repair->spectrum);
-  for (int k = 0; k < count; k++) repair->spectrum[k] = fmax(-repair->spectrum[k], 0);
-  linalg_factor_spectral(count, 1, axes, repair->spectrum, square);
+      self->square[k * count + j] = 0.5 * (square[(k * count + j) * n + p] + square[(j * count + k) * n + p]);
+  linalg_factor_eigen(count, 1, self->square, self->axes, self->spectrum);
+  double least = 0, most = 0;
+  for (int k = 0; k < count; k++) {
+    least = fmin(least, self->spectrum[k]);
+    most = fmax(most, self->spectrum[k]);
+    self->spectrum[k] = fmax(self->spectrum[k], 0);
+  }
+  linalg_factor_spectral(count, 1, self->axes, self->spectrum, self->square);
+  for (int k = 0; k < count * count; k++) square[k * n + p] = self->square[k];
+  return !(-least <= SLIGHT * most);
 }
 
-void cloud_repair(Cloud *self, int n, int count, const double *directions) {
-  const CloudRepair *repair = &self->repair;
-  const int d = self->d;
-  for (int k = 0; k < count; k++) repair->length[k] = cblas_dnrm2(d, directions + k * d, 1);
-  for (int p = 0; p < n; p++) {
-    if (self->jitters[p] == 0) continue;
-    ++*self->fallbacks;
-    repair_find_change(self, n, p, count, directions);
-    for (int k = 0; k < count; k++)
-      for (int j = 0; j < count; j++)
-        cblas_daxpy(d, repair->square[k * count + j] * repair->length[k] / repair->length[j],
-                    directions + j * d, 1, self->along + k * d * n + p, n);
-  }
+void cloud_repair(Cloud *self, int n, int count, double *square) {
+  for (int p = 0; p < n; p++)
+    if (self->jitters[p] > 0) *self->fallbacks += cloud_repair_lane(&self->repair, n, p, count, square);
 }

@@ -101,6 +101,7 @@ void cloud_rows_twist(Cloud *cloud, int n, double *log_twist) {
     cloud_rows_solve(cloud, n);
   cloud_rows_weigh(cloud, n, self->mode);
   memcpy(cloud->solved, self->off, (size_t)(r * n) * sizeof *self->off);
+  for (int k = 0; k < r * n; k++) cloud->shift[k] = self->mode[k] - self->mean[k];
   memcpy(log_twist, self->value, (size_t)n * sizeof *log_twist);
   cloud_rows_add_volume(self, n, log_twist);
   memcpy(self->log_twist, log_twist, (size_t)n * sizeof *log_twist);
