@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write priors of click rates as prior files, for `problem.theta: mixture`. theta is the log odds of each arm.
 
-    data/make_priors.py rates --mean -3.9 --sd 0.5 --arms 10 -o rates_02.nc    # N(mean, sd^2), independent: rates of about 2%
+    data/make_priors.py rates --rate 0.02 --sd 0.5 --arms 10 -o rates_02.nc    # N(log odds of the rate, sd^2), independent: rates of about 2%
     data/make_priors.py uniform --arms 2 -o uniform_2.nc                       # rates uniform between 0 and 1
 
 Log odds of a uniform rate have the logistic distribution, here a mixture of three Gaussians of mean 0 for each arm; no probability differs by more
@@ -44,13 +44,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("rates", "uniform"))
     parser.add_argument("--arms", type=int, required=True)
-    parser.add_argument("--mean", type=float, default=0, help="of the log odds (rates)")
+    centre = parser.add_mutually_exclusive_group()
+    centre.add_argument("--mean", type=float, default=0, help="of the log odds (rates)")
+    centre.add_argument("--rate", type=float, help="of an arm whose log odds are the mean, instead of --mean")
     parser.add_argument("--sd", type=float, default=1, help="of the log odds (rates)")
     parser.add_argument("-o", "--output", required=True)
     arguments = parser.parse_args()
     most = 4 if arguments.kind == "uniform" else 1000
     if not 1 <= arguments.arms <= most:
         parser.error(f"--arms {arguments.arms}: 1 to {most} arms")
+    if arguments.rate is not None:
+        if not 0 < arguments.rate < 1:
+            parser.error(f"--rate {arguments.rate:g}: between 0 and 1")
+        arguments.mean = np.log(arguments.rate / (1 - arguments.rate))
     write(arguments.output, *{"rates": rates, "uniform": uniform}[arguments.kind](arguments))
 
 

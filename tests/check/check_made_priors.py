@@ -9,7 +9,7 @@ import unittest
 
 import netCDF4
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import logit, ndtr
 from scipy.stats import logistic
 
 import summary
@@ -43,6 +43,17 @@ class Priors(unittest.TestCase):
         np.testing.assert_array_equal(weight, [1])
         np.testing.assert_array_equal(mean, [[-3.9] * 3])
         np.testing.assert_array_equal(covariance, [0.25 * np.eye(3)])
+        by_rate = self.made("rates", "--rate", "0.02", "--sd", "0.5", "--arms", "3")
+        np.testing.assert_allclose(by_rate[1], [[logit(0.02)] * 3], rtol=1e-14)
+        np.testing.assert_array_equal(by_rate[2], covariance)
+
+    def test_rate_refused(self):
+        """A rate is a probability, and replaces a mean."""
+        for words, message in (("--rate=1", "--rate 1: between 0 and 1"), ("--rate=0.1 --mean=0", "not allowed with argument")):
+            command = [sys.executable, ROOT / "data" / "make_priors.py", "rates", "--arms", "3", "-o", "none.nc", *words.split()]
+            refused = subprocess.run(command, capture_output=True, text=True, check=False)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(message, refused.stderr)
 
     def test_clicks(self):
         """The tastes have mean 0, and variances of 0.3^2 and, on the circle, 0.8^2 / 2 more; 20 000 users, five standard errors."""
