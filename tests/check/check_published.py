@@ -97,6 +97,29 @@ class Delays(unittest.TestCase):
         self.assertGreater(float(cells[-1][-1].split()[0]), 0)  # at 50% and a quarter it is worse
 
 
+class Constants(unittest.TestCase):
+    def test_clicks(self):
+        """What docs/decisions.md says of alpha = 0.03: lowest at most click rates, nowhere worse than another constant by two standard errors, and better than
+        every other one over all rates by as much. Bold cells and the last column follow from the means, which are rounded."""
+        text = (RESULTS / "decisions.md").read_text(encoding="utf-8")
+        (head, _, *rows, every), = tables(re.search(r"from click_rates -->(.*)<!-- [^>]*to click_rates -->", text, re.DOTALL)[1])
+        self.assertEqual([row[0] for row in rows], [f"{rate}%" for rate in (2, 5, 10, 25, 50, 75, 90)])
+        lowest = []
+        for row in rows:
+            means = {name: float(cell.strip("*").split(" ± ")[0]) for name, cell in zip(head[1:-1], row[1:])}
+            marked, = (name for name, cell in zip(head, row) if cell.startswith("**"))
+            self.assertEqual(means[marked], min(means.values()), row)
+            lowest.append(marked)
+            rival, more, se = re.fullmatch(r"([\d.]+): ([-+][\d.]+) ± ([\d.]+)%", row[-1]).groups()
+            self.assertAlmostEqual(float(more), 100 * (means[f"alpha = {rival}"] / means["alpha = 0.03"] - 1), delta=1)
+            self.assertGreater(float(more), -2 * float(se), row)
+        self.assertEqual(lowest.count("alpha = 0.03"), 5)
+        for name, cell in zip(head[1:-1], every[1:]):
+            if name != "alpha = 0.03":
+                more, se = map(float, cell.rstrip("%").split(" ± "))
+                self.assertGreater(more, 2 * se, name)
+
+
 class External(unittest.TestCase):
     def test_published_rows(self):
         text = (RESULTS / "external.md").read_text(encoding="utf-8")
