@@ -100,13 +100,14 @@ Status app_job_run(Finished *finished, TasksOutcome *outcome) {
 }
 
 /* Returns the script that draws a study, in analysis/figures unless it names a folder: the study's own, or
- * that of its kind, which has a panel for each setting and curves in it, if that suits. */
+ * that of its kind, which has a panel for each setting and curves in it, if that suits: settings of a zip or
+ * a design are points, not a grid of panels. */
 static const char *job_figure(const Study *study) {
   enum { MOST_PANELS = 8 };
   const char *given = config_text(study->file->settings[0], "figure");
   const int settings = study->file->setting_count;
   if (given) return given;
-  if (study->points > 1 && settings <= MOST_PANELS) return study->ops->figure;
+  if (study->points > 1 && settings <= MOST_PANELS && study->file->grid) return study->ops->figure;
   return settings > 1 ? "ablation.py" : "tools/table.py";
 }
 

@@ -187,12 +187,17 @@ class ResultsFile(program.ProgramTest):
         self.assertEqual(lines[-2], f"figure:  analysis/figures/ablation.py --metric seconds {out}")
 
     def test_figure_suits_the_study(self):
-        """A panel for each of nine settings is too many, and one sample size is no curve."""
+        """A panel for each of nine settings is too many, settings of a zip or a design are no panels, and one sample size is no curve."""
         swept = self.write("swept.yaml", f"{{name: swept, study: bandit, runs: 2, problem: {{arms: 3, rounds: 2}}, policies: [ts], sweep: {{problem.noise: {list(range(1, 10))}}}}}")
         inverse = self.write("inverse.yaml", "{name: inverse, study: posterior, runs: 2, draws: 20, problem: {family: inverse, theta: gm_four, arms: 2, sample_sizes: arms}, "
                              "policies: [mixts], prior: {train_samples: 100}, metrics: [emd]}")
         both = "{name: both, study: posterior, runs: 2, draws: 20, problem: {theta: gm_four, sample_sizes: [2, 5]}, policies: [mixts], prior: {train_samples: 100}}"
-        for study, figure in ((swept, "figures/ablation.py"), (inverse, "tools/table.py"), (self.write("both.yaml", both), "figures/figure_diffts_7.py")):
+        few = "{name: few, study: bandit, runs: 2, problem: {arms: 3, rounds: 2}, policies: [random], sweep: {%s}}"
+        grid = few % "problem.noise: [1, 2], problem.arms: [2, 3]"
+        zipped = few % "zip: true, problem.noise: [1, 2], problem.arms: [2, 3]"
+        points = few % "problem.noise: {from: 1, to: 2}"
+        for study, figure in ((swept, "figures/ablation.py"), (self.write("grid.yaml", grid), "figures/figure_diffts_2.py"), (self.write("zip.yaml", zipped), "figures/ablation.py"),
+                              (self.write("design.yaml", points.replace("runs: 2", "runs: 2, design: {kind: sobol, points: 4}")), "figures/ablation.py"), (inverse, "tools/table.py"), (self.write("both.yaml", both), "figures/figure_diffts_7.py")):
             out = self.path(f"drawn-{os.path.basename(study)}")
             lines = self.succeed("run", study, "-o", out).stdout.splitlines()
             self.assertIn(f"figure:  analysis/{figure} {out}", lines)

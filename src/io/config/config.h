@@ -122,6 +122,7 @@ typedef struct {
    * product of the axes, with the first axis slowest; or, with `zip`, all axes advance together. */
   const char **setting_labels;
   int setting_count;
+  bool grid; /* neither zipped nor a design: the settings are the product of the axes */
   ConfigAxis *axes; /* [axis_count] */
   int axis_count;
   ConfigPolicy *policies; /* [policy_count] */

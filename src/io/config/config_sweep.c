@@ -286,6 +286,7 @@ Status config_sweep_expand(Arena *memory, const ConfigSweepSource *source, Confi
     count = design_count(&design);
   else
     TRY(config_sweep_count(source->place, axes->keys, sweep, &count));
+  study->grid = !sweep->zip && !sweep->design;
   study->axis_count = axis_count;
   study->setting_count = (int)count;
   ALLOCATE(memory, study->axes, axis_count);
