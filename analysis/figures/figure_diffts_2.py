@@ -2,7 +2,7 @@
 """Figures 2 and 4 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS), for any bandit study.
 
 One column for each setting. Upper panel: samples of the true prior (blue) and of the learned diffusion prior (red), in more
-than two dimensions as their first two principal components. Lower panel: cumulative regret against the round, mean over
+than two dimensions as their first two principal components; it is left out where the study has neither. Lower panel: cumulative regret against the round, mean over
 completed runs with a band of one standard error. A policy that diverges leaves the axis, and the panel says where it ends.
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_2.png and .pdf.
@@ -22,14 +22,10 @@ def draw(dataset, priors):
     """The whole figure."""
     style.use()
     styles = style.lines(design.policy_names(dataset))
-    titles = design.titles(dataset)
-    figure, places = panel.grid(len(titles), (1, 1), styles)
-    for s, ((upper, lower), title) in enumerate(zip(places, titles)):
-        style.title(upper, title)
-        prior.draw(upper, priors, dataset["setting"].values[s])
-        regret.draw(lower, dataset, s, styles)
-    places[0, 1].set_ylabel("cumulative regret")
-    prior.legend(figure)
+    figure, places = prior.grid(design.titles(dataset), [prior.samples(priors, setting) for setting in dataset["setting"].values], styles)
+    for s, axis in enumerate(places):
+        regret.draw(axis, dataset, s, styles)
+    places[0].set_ylabel("cumulative regret")
     panel.below(figure, [], [*caption.facts([dataset]), caption.curves([dataset])])
     return figure
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Figures 3 (MovieLens) and 5 (MNIST) of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): bandits on real data.
 
-Give the folders of the linear and of the logistic study, or one of them. Left: samples of the true prior (blue) and of the
-learned diffusion prior (red) of the first study, once as their first two principal components, which preserve distances, and once
+Give the folders of the linear and of the logistic study, or one of them. Left, if the first study has any: samples of the true
+prior (blue) and of its learned diffusion prior (red), once as their first two principal components, which preserve distances, and once
 through UMAP as in the paper (t-SNE if the package umap-learn is missing), which preserves neighbours. Right: for each study the
 cumulative regret against the round, mean over completed runs with a band of one standard error.
 
@@ -50,18 +50,22 @@ def draw(studies):
     """The whole figure, from [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
     style.use()
     styles = style.lines({label: name for dataset, _ in studies for label, name in design.policy_names(dataset).items()})
-    figure, places = panel.grid(2 + len(studies), styles=styles)
-    axes, (first, priors) = places[:, 0], studies[0]
-    for axis, projection, kind in zip(axes, (prior.plane, neighbours), ("principal components", "neighbours")):
-        prior.draw(axis, priors, first["setting"].values[0], projection)
+    first, priors = studies[0]
+    theta = prior.samples(priors, first["setting"].values[0])
+    maps = [(prior.plane, "principal components"), (neighbours, "neighbours")] if theta else []
+    figure, places = panel.grid(len(maps) + len(studies), styles=styles)
+    of_priors, curves = np.split(places[:, 0], [len(maps)])
+    for axis, (projection, kind) in zip(of_priors, maps):
+        prior.draw(axis, theta, projection)
         style.title(axis, f"priors of {design.titles(first)[0]}: {kind}")
-    axes[1].set(xticks=[], yticks=[])  # the map has no scale
-    for axis, (dataset, _) in zip(axes[2:], studies):
+    for axis in of_priors[1:]:
+        axis.set(xticks=[], yticks=[])  # this map has no scale
+    for axis, (dataset, _) in zip(curves, studies):
         style.title(axis, regret.titles(dataset)[0])
         regret.draw(axis, dataset, 0, styles)
-    axes[2].set_ylabel("cumulative regret")
+    curves[0].set_ylabel("cumulative regret")
     datasets = [dataset for dataset, _ in studies]
-    prior.legend(figure)
+    prior.legend(figure, [theta])
     panel.below(figure, [], [*caption.facts(datasets), caption.curves(datasets)])
     return figure
 

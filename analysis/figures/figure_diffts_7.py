@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Figure 7 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): distance of each sampler to the exact posterior.
 
-One column for each setting. Upper panel, if DIR/prior_samples.nc exists: samples of the true prior (blue) and of the learned
+One column for each setting. Upper panel, if DIR/prior_samples.nc has any: samples of the true prior (blue) and of the learned
 diffusion prior (red). Lower panel: distance between the draws of a sampler and exact posterior draws (the first distance that the
 study measured; the paper uses the earth mover's), against the number of observations; the grey band is the Monte-Carlo floor, the
 distance between two sets of exact draws, which a perfect sampler reaches. Dashed: the same sampler with other options, such as the
@@ -22,19 +22,13 @@ import style
 def draw(dataset, priors, curve="emd"):
     """The whole figure; priors may be None."""
     style.use()
-    panels = [panel.of_study(dataset, curve, s, title, log=True) for s, title in enumerate(design.titles(dataset))]
+    panels = [panel.of_study(dataset, curve, s, "", log=True) for s in range(dataset.sizes["setting"])]
     styles = panel.styles_of(panels)
-    figure, places = panel.grid(len(panels), (1,) if priors is None else (1, 1), styles)
-    for place, one, setting in zip(places, panels, dataset["setting"].values):
+    figure, places = prior.grid(design.titles(dataset), [prior.samples(priors, setting) for setting in dataset["setting"].values], styles)
+    for axis, one in zip(places, panels):
         one.ylabel = metrics.NAMES.get(curve, curve) if one is panels[0] else ""
-        panel.draw(place[-1], one, styles)
-        panel.name_lines(place[-1], one.x, one.means, {label: styles[label] for label in one.names})
-        if priors is not None:
-            place[-1].set_title("")
-            style.title(place[0], one.title)
-            prior.draw(place[0], priors, setting)
-    if priors is not None:
-        prior.legend(figure)
+        panel.draw(axis, one, styles)
+        panel.name_lines(axis, one.x, one.means, {label: styles[label] for label in one.names})
     panel.below(figure, panel.handles(panels),
                 [*caption.facts([dataset]), caption.draws(dataset) + panel.reading(panels, [dataset])])
     return figure

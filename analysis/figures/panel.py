@@ -206,7 +206,8 @@ def draw(axis, panel, styles):
         spread_out(axis, panel.x, panel.ticks)
     else:
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
-    style.title(axis, panel.title)
+    if panel.title:
+        style.title(axis, panel.title)
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
 
 

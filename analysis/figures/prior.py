@@ -38,19 +38,18 @@ def plane(samples):
     return {source: (theta - centre) @ axes[:2].T for source, theta in samples.items()}, names
 
 
-def draw(axis, priors, setting, projection=plane):
-    """Samples of both priors, in random order so that neither hides the other."""
+def samples(priors, setting):
+    """{source: theta [n, d]} for the priors that the setting has samples of; `priors` may be None."""
+    if priors is None or setting not in priors["setting"].values:
+        return {}
+    here = priors["theta"].sel(setting=setting)
+    found = {source: complete_rows(here.sel(source=source).values) for source in SOURCES if source in priors["source"].values}
+    return {source: rows for source, rows in found.items() if len(rows)}
+
+
+def draw(axis, theta, projection=plane):
+    """Samples of the priors, {source: [n, d]}, in random order so that neither hides the other."""
     axis.set_box_aspect(1)
-    theta = {}
-    if setting in priors["setting"].values:
-        here = priors["theta"].sel(setting=setting)
-        theta = {source: complete_rows(here.sel(source=source).values)
-                 for source in SOURCES if source in priors["source"].values}
-        theta = {source: rows for source, rows in theta.items() if len(rows)}
-    panel.write_notes(axis, [(f"no samples of the {name}", colour) for source, (name, colour) in SOURCES.items() if source not in theta])
-    if not theta:
-        axis.set(xticks=[], yticks=[])
-        return
     drawn, names = projection(theta)
     if next(iter(drawn.values())).shape[1] == 1:
         for source, rows in drawn.items():
@@ -66,7 +65,23 @@ def draw(axis, priors, setting, projection=plane):
     axis.set_ylabel(names[1], labelpad=1)
 
 
-def legend(figure):
-    """The two priors, above all panels."""
-    dots = [Line2D([], [], color=colour, marker="o", linestyle="none", label=f"sample of the {name}") for name, colour in SOURCES.values()]
-    panel.legend(figure, dots, 1 + 0.15 / figure.get_figheight(), len(SOURCES))
+def legend(figure, of_settings):
+    """The priors that any setting has samples of, above all panels."""
+    drawn = [look for source, look in SOURCES.items() if any(source in theta for theta in of_settings)]
+    dots = [Line2D([], [], color=colour, marker="o", linestyle="none", label=f"sample of the {name}") for name, colour in drawn]
+    if dots:
+        panel.legend(figure, dots, 1 + 0.15 / figure.get_figheight(), len(dots))
+
+
+def grid(titles, of_settings, styles):
+    """A figure with a column for each setting: the samples of its priors, if it has any, above a panel for curves, [setting] of axes. A row without any
+    samples is left out."""
+    figure, places = panel.grid(len(titles), (1, 1) if any(of_settings) else (1,), styles)
+    for place, title, theta in zip(places, titles, of_settings):
+        style.title(place[0] if theta else place[-1], title)
+        if theta:
+            draw(place[0], theta)
+        elif len(place) > 1:
+            place[0].set_visible(False)
+    legend(figure, of_settings)
+    return figure, places[:, -1]

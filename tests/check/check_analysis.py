@@ -141,8 +141,28 @@ class Analysis(StudyTest):
         write_priors(self.folder, ["cross"], n=100, learned=False)
         figure = figure_diffts_2.draw(store.results(self.folder), store.prior_samples(self.folder))
         self.addCleanup(style.plt.close, figure)
-        self.assertIn("no samples of the learned diffusion prior", figure.axes[0].texts[0].get_text())
+        self.assertEqual([text.get_text() for text in figure.legends[0].get_texts()], ["sample of the true prior"])
+        self.assertEqual(len(figure.axes[0].texts), 0)
         self.assertIn("diffts: no run is in", " ".join(text.get_text() for text in figure.axes[1].texts))
+
+    def test_figures_without_samples_of_a_prior(self):
+        """A panel without samples is not drawn: no row of them if no setting has any, and no legend. Where some settings have samples, the others have their
+        titles above the curves."""
+        write_results(self.folder, PRIORS, runs=4, rounds=5)
+        write_priors(self.folder, PRIORS, n=50)
+        dataset, priors = store.results(self.folder).load(), store.prior_samples(self.folder).load()
+        for kept in (0, 2):
+            priors["theta"][kept:] = np.nan
+            figure = figure_diffts_2.draw(dataset, priors)
+            self.addCleanup(style.plt.close, figure)
+            self.assertEqual([axis.get_title() for axis in figure.axes if axis.get_visible() and axis.get_title()], PRIORS)
+            self.assertEqual(sum(axis.get_visible() for axis in figure.axes), kept + len(PRIORS))
+            self.assertEqual(len(figure.legends), min(kept, 1))
+            priors = store.prior_samples(self.folder).load()
+        study, priors = self.real_study("gaussian", ["diffts", "ts"], 1)
+        figure = figure_diffts_3.draw([(study, priors.assign(theta=np.nan * priors["theta"]))])
+        self.addCleanup(style.plt.close, figure)
+        self.assertEqual([axis.get_title() for axis in figure.axes], ["linear bandit, movielens"])
 
     def test_figure_of_a_study_that_has_just_begun(self):
         write_results(self.folder, ["cross"], runs=8, rounds=20, not_run=[(0, p, r) for p in range(8) for r in range(p + 1)])
