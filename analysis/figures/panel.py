@@ -24,14 +24,15 @@ COLUMNS = 4         # panels side by side; more go into further rows
 WIDEST = 15         # inches: wider figures have fewer panels side by side, so that their letters can be read on a page
 DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones stay visible
 ROOM, LETTER = 0.2, 0.062   # inches to the right of a panel for names at the ends of lines: fixed, and for each letter
-NARROW = 1.3        # inches: narrower panels have a legend instead of names at the ends of lines
-LABELS = 0.09       # tick labels are at least this share of the axis apart, or are left out
+NARROW, LOW, LOWEST = 1.3, 1.0, 0.5    # inches: smaller panels have small letters, and a legend instead of names at the ends of lines; none is lower than LOWEST
+LABELS = 0.8        # tick labels are at least this far apart, in their size, or are left out
 FLOOR = "#BDBDBD"
 
 
 class Page(Figure):
-    """A figure of panels. Where these are too narrow for names at the ends of lines, `unnamed` has their legend entries."""
-    unnamed = ()
+    """A figure of panels. Where these are small, labels that all of them share stand once, and `unnamed` has the legend entries of lines without names at
+    their ends."""
+    small, unnamed = False, ()
 
 
 @dataclasses.dataclass
@@ -122,10 +123,12 @@ def spread_out(axis, x, ticks=None):
         return
     low, high = axis.get_xlim()
     place = np.log if axis.get_xscale() == "log" else np.asarray
+    size = plt.rcParams["xtick.labelsize"] / (72 * axis.get_position().width * axis.figure.get_figwidth())     # as a share of the axis
     where = (place(x) - place(low)) / (place(high) - place(low))
+    half = np.array([size * (style.LETTER * len(wording.plain(value)) + LABELS) / 2 for value in x])
     kept = [0]
     for i in range(1, len(x) - 1):
-        if where[i] - where[kept[-1]] > LABELS and where[-1] - where[i] > LABELS:
+        if where[i] - where[kept[-1]] > half[i] + half[kept[-1]] and where[-1] - where[i] > half[-1] + half[i]:
             kept.append(i)
     axis.xaxis.set_major_locator(FixedLocator(x[sorted({*kept, len(x) - 1})]))
     axis.xaxis.set_minor_locator(FixedLocator(x))
@@ -202,10 +205,7 @@ def draw(axis, panel, styles):
     shown = shown[np.isfinite(shown)]
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
     write_notes(axis, notes)
-    if panel.joined or panel.ticks:
-        spread_out(axis, panel.x, panel.ticks)
-    else:
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.plain(value)))
+    spread_out(axis, panel.x, panel.ticks)
     if panel.title:
         style.title(axis, panel.title)
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
@@ -258,8 +258,8 @@ def below(figure, entries, sentences):
 
 def grid(count, heights=(1,), styles=None):
     """A figure with `count` places for panels, at most COLUMNS side by side; each place has panels of these relative heights,
-    one below the other, and room for the names of `styles` at the ends of lines, or small letters if there is none:
-    (figure, places [count, len(heights)] of axes)."""
+    one below the other, and room for the names of `styles` at the ends of lines, or small letters if there is none; it is higher than
+    asked for if panels have no room at all: (figure, places [count, len(heights)] of axes)."""
     room = max((ROOM + LETTER * len(name) for name in styles or ()), default=0)
     tall = len(heights)
     most = COLUMNS if style.LOOK.size else max(1, min(COLUMNS, int(WIDEST / (3.4 + room))))
@@ -268,20 +268,37 @@ def grid(count, heights=(1,), styles=None):
     width, height = style.LOOK.size or (max(5.6, (3.4 + room) * columns), 3.2 * sum(heights) * bands)
     gap = 0.65 + room
     own = (width - 0.9 - room - gap * (columns - 1)) / columns     # width of one panel
-    narrow = columns > 1 and own < NARROW
-    if narrow:
+    rows, between = tall * bands, 0.3 if tall > 1 else 0.38        # share of a panel's height
+    high = (height - 0.85) / (rows + between * (rows - 1))
+    small = columns > 1 and own < NARROW or rows > 1 and high < LOW
+    if small:
         style.small()
         room, gap = 0, 0.45
         own = max((width - 0.9 - gap * (columns - 1)) / columns, 0.2 * width / columns)
-    figure, axes = plt.subplots(tall * bands, columns, figsize=(width, height), squeeze=False,
+        below = 0.33 if bands == 1 else 0.52                       # ticks and their label, and the title of the next row
+        high = max(LOWEST, (height - 0.85 - below * (rows - 1)) / rows)
+        height, between = 0.85 + high * rows + below * (rows - 1), below / high
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False,
                                 height_ratios=tuple(heights) * bands, FigureClass=Page)
-    figure.unnamed = lines(styles) if narrow and styles else ()
+    figure.small, figure.unnamed = small, lines(styles) if small and styles else ()
     figure.subplots_adjust(left=0.75 / width, right=1 - (0.15 + room) / width, bottom=0.5 / height, top=1 - 0.35 / height,
-                           hspace=0.3 if tall > 1 else 0.38, wspace=gap / own)
+                           hspace=between, wspace=gap / own)
     places = axes.reshape(bands, tall, columns).transpose(0, 2, 1).reshape(-1, tall)
     for spare in places[count:].ravel():
         spare.set_visible(False)
     return figure, places[:count]
+
+
+def share_labels(figure, axes):
+    """Labels that all axes have stand once, below and beside them."""
+    width, height = figure.get_size_inches()
+    look = {"fontsize": plt.rcParams["axes.labelsize"], "color": plt.rcParams["axes.labelcolor"]}
+    if len({axis.get_xlabel() for axis in axes}) == 1:
+        figure.supxlabel(axes[0].get_xlabel(), y=0.14 / height, va="bottom", **look)
+        plt.setp(axes, xlabel="")
+    if len({axis.get_ylabel() for axis in axes}) == 1:
+        figure.supylabel(axes[0].get_ylabel(), x=0.38 / width, ha="right", **look)
+        plt.setp(axes, ylabel="")
 
 
 def page(panels, datasets, sentences=None, finish=None):
@@ -300,6 +317,8 @@ def page(panels, datasets, sentences=None, finish=None):
         if finish:
             finish(axis, panel)
         name_lines(axis, panel.x, panel.means, {label: styles[label] for label in panel.names})
+    if figure.small:
+        share_labels(figure, places[:, 0])
     below(figure, handles(panels), [*(sentences or caption.facts(datasets)), reading(panels, datasets)])
     return figure
 

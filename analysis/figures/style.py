@@ -18,6 +18,7 @@ TRUE_PRIOR = "#0072B2"
 LEARNED_PRIOR = "#D55E00"
 TEXT = "#222222"
 FAINT = "#666666"
+TITLE, LETTER, SMALLEST = 1.2, 0.53, 0.65   # the largest width of a title, in panels; mean width of a letter, in its size; the smallest letters of titles, in the largest
 
 
 @dataclasses.dataclass
@@ -146,9 +147,11 @@ def wrapped(sentence, width):
 
 
 def title(axis, text):
-    """The title of a panel on one line, in smaller letters if it is long."""
+    """The title of a panel, in smaller letters if it is long; on one line if it fits."""
     largest = plt.rcParams["axes.titlesize"]
-    axis.set_title(text, fontsize=max(0.65, min(1, 42 / max(len(text), 1))) * largest)
+    fitting = TITLE * axis.get_position().width * axis.figure.get_figwidth() * 72 / (LETTER * largest)     # letters of the largest size
+    scale = max(SMALLEST, min(1, fitting / max(len(text), 1)))
+    axis.set_title(textwrap.fill(text, max(1, int(fitting / scale))), fontsize=scale * largest)
 
 
 def caption(figure, y, sentences):

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from study_fixture import PRIORS, SCRIPTS, StudyTest, bandit, call, main, write_posterior, write_priors, write_results
 
-from thompson import design, store
+from thompson import design, store, wording
 import drawing
 import labels
 import regret
@@ -124,6 +124,35 @@ class Drawing(StudyTest):
             for text in axis.texts:
                 self.assertLess(text.get_window_extent().width, 1.05 * axis.bbox.width, text.get_text())
         self.assertEqual(len(self.drawn("figure_diffts_2").legends), 1)
+
+    def test_small_panels(self):
+        """Nine panels in 5.5 by 3.4 inches: no two texts overlap, and axis labels that all panels share stand once. In so little that panels
+        would have no room, the figure is higher than asked for."""
+        bandit(self.folder, [{"problem.noise": noise, "problem.arms": arms, "problem.rounds": rounds}
+                             for noise in (0.5, 1.0, 2.0) for arms in (5.0, 10.0, 20.0) for rounds in (10.0, 20.0, 30.0)])
+        for size in ((5.5, 3.4), (5.5, 1)):
+            figure = self.drawn("ablation", "--size", *size)
+            self.assertEqual(len(figure.axes), 9)
+            figure.canvas.draw()
+            found = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+            self.assertEqual([sum(text.get_text() == label for text in found) for label in ("reward noise", "cumulative regret after 30 rounds")], [1, 1])
+            boxes = self.boxes(figure, found)
+            for k, box in enumerate(boxes):
+                for other in range(k):
+                    self.assertFalse(box.overlaps(boxes[other]), (found[k].get_text(), found[other].get_text()))
+        self.assertGreater(figure.get_figheight(), 1)
+
+    def test_numbers_of_points_that_are_not_joined(self):
+        """Settings that change together over one decade have their values on the axis, however long, as many as fit."""
+        for values in ((0.5, 1, 2, 3, 4, 5, 6, 7), tuple(np.geomspace(0.123456, 1.654321, 40))):
+            bandit(self.folder, [{"problem.noise": float(noise), "problem.arms": 5.0 + k} for k, noise in enumerate(values)])
+            figure = self.drawn("ablation", "--against", "noise")
+            figure.canvas.draw()
+            shown = [text for text in figure.axes[0].get_xticklabels() if text.get_text()]
+            self.assertGreaterEqual(len(shown), 4)
+            self.assertLessEqual({text.get_text() for text in shown}, set(map(wording.plain, values)))
+            boxes = self.boxes(figure, shown)
+            self.assertFalse(any(one.overlaps(other) for one, other in zip(boxes, boxes[1:])))
 
     def test_markers_on_few_rounds(self):
         """Markers on 50 rounds that are even in the logarithm are about even: their distance is that of even places, 2000 / 6, but for half a gap
