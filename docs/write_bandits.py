@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Write the tables of docs/results/bandits.md from published results (data/published), from results of the studies in jobs/external and from what
-analysis/tools/gittins.py wrote.
+"""Write the tables of docs/results/bandits.md from published results (data/published), from results of the studies in jobs/external, from what
+analysis/tools/gittins.py wrote and, for two arms, from analysis/tools/bernoulli_optimum.py.
 
     docs/write_bandits.py [results/bernoulli] [results/gittins.json] [results/linear_showdown] [results/wheel] [results/wheel_long]        other tables stay
 """
@@ -13,6 +13,10 @@ import netCDF4
 import numpy as np
 
 import pages
+
+sys.path.insert(0, str(pages.ROOT / "analysis" / "tools"))
+
+import bernoulli_optimum  # noqa: E402
 
 PAGE = pages.ROOT / "docs" / "results" / "bandits.md"
 
@@ -39,15 +43,16 @@ def mean_and_deviation(x, digits=1):
     return f"{np.mean(x):.{digits}f} ± {np.std(x, ddof=1):.{digits}f}"
 
 
+def exact_regret(policy, rounds):
+    """The regret of a policy of bernoulli_optimum.py on two arms with uniform success probabilities; some seconds for hundreds of rounds."""
+    return rounds * bernoulli_optimum.best_mean(1, 1) - bernoulli_optimum.successes(policy, rounds)
+
+
 def bernoulli(folder):
-    printed = pages.published("bernoulli")
     ours = final_regret(folder, "problem.rounds")
-    best = [f"{row['rounds']} rounds: {row['successes']} ({row['source']})" for row in printed if row["policy"] == "optimal"]
-    exact = {(row["rounds"], row["policy"]): 2 / 3 * float(row["rounds"]) - float(row["successes"]) for row in printed}
-    rows = []
-    for rounds, policies in ours.items():
-        known = [f"{exact[rounds, name]:.4f}" if (rounds, name) in exact else "" for name in ("optimal", "thompson", "greedy")]
-        rows.append([rounds, *known, *(mean_and_error(x) for x in policies.values())])
+    best = [f"{row['rounds']} rounds: {row['successes']} ({row['source']})" for row in pages.published("bernoulli") if row["policy"] == "optimal"]
+    rows = [[rounds, *(f"{exact_regret(policy, int(rounds)):.4f}" for policy in bernoulli_optimum.POLICIES), *(mean_and_error(x) for x in policies.values())]
+            for rounds, policies in ours.items()]
     head = ["rounds", "optimum", "exact `thompson`", "exact `greedy`", *(f"`{name}`" for name in ours[next(iter(ours))])]
     return "Expected successes of the optimal policy, as printed or computed: " + "; ".join(best) + ".\n\n" + pages.table(head, rows)
 

@@ -70,7 +70,14 @@ class Bandits(unittest.TestCase):
         for row in published.rows("bernoulli"):
             if row["policy"] == "optimal":
                 self.assertIn(f"{row['rounds']} rounds: {row['successes']}", page_part("bernoulli"))
-
+        head, _, *rows = tables(page_part("bernoulli"))[0]
+        exact = [[float(cell) for cell in row[:4]] for row in rows]
+        self.assertEqual([row[0] for row in exact], [60, 200])
+        for rounds, optimum, *others in exact:
+            self.assertLess(optimum, min(others))
+        for name, regret in zip(("optimal", "thompson", "greedy"), exact[0][1:]):
+            earned, = [float(row["successes"]) for row in published.rows("bernoulli") if (row["rounds"], row["policy"]) == ("60", name)]
+            self.assertAlmostEqual(regret, 40 - earned, delta=5.1e-5)
 
     def test_gittins(self):
         """The optimum and the indices of new arms on the page are the published ones."""
