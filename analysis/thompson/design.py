@@ -63,10 +63,33 @@ def number(text):
         return text
 
 
+def noise(dataset):
+    """What problem.noise: auto stands for in each setting, [setting]; the word where the results do not say."""
+    sigma = dataset["reward_noise"].values if "reward_noise" in dataset.variables else np.array(np.nan)
+    if config(dataset, "problem.family") == "pool":
+        sigma = np.ones_like(sigma)    # the key multiplies what a pool has
+    return np.broadcast_to(sigma if np.isfinite(sigma).all() else "auto", dataset.sizes["setting"])
+
+
+def of_settings(dataset):
+    """{dotted key: its value in each setting, [setting]} for all keys of the study."""
+    found = {key: np.full(dataset.sizes["setting"], number(value)) for key, value in keys(dataset).items()}
+    return {**found, **({"problem.noise": noise(dataset)} if keys(dataset).get("problem.noise") == "auto" else {}), **swept(dataset)}
+
+
 def constants(dataset):
     """{name of the coordinate: ("setting", its values)} for the keys that are the same in all settings; null is no value."""
-    names = {key.replace(".", "_"): value for key, value in keys(dataset).items() if key.partition(".")[0] not in ("sweep", "design") and value != "null"}
-    return {name: ("setting", np.full(dataset.sizes["setting"], number(value))) for name, value in names.items() if name not in dataset.variables}
+    found = {key.replace(".", "_"): values for key, values in of_settings(dataset).items() if key.partition(".")[0] not in ("sweep", "design")}
+    return {name: ("setting", values) for name, values in found.items() if name not in dataset.variables and values[0] != "null"}
+
+
+def of_one_type(datasets):
+    """The datasets with coordinates over settings that are text in all of them if they are text in one."""
+    found = [{name: values for name, values in dataset.coords.items() if values.dims == ("setting",)} for dataset in datasets]
+    words = {name for coordinates in found for name, values in coordinates.items() if not np.issubdtype(values.dtype, np.number)}
+    return [dataset.assign_coords({name: ("setting", np.array([wording.plain(value) for value in values.values.tolist()]), values.attrs)
+                                   for name, values in coordinates.items() if name in words and np.issubdtype(values.dtype, np.number)})
+            for dataset, coordinates in zip(datasets, found)]
 
 
 def together(datasets):
@@ -79,7 +102,7 @@ def together(datasets):
         if set(dataset.dims) != set(all_of[0].dims):
             raise Error(f"{label} and {before} cannot be shown together: they are of different kinds of studies")
     order = list(dict.fromkeys(label for dataset in all_of for label in labels(dataset)))
-    found = [{**{key: np.full(dataset.sizes["setting"], number(value)) for key, value in keys(dataset).items()}, **swept(dataset)} for dataset in all_of]
+    found = list(map(of_settings, all_of))
     differ = [key for key in dict.fromkeys(key for values in found for key in values) if key.partition(".")[0] not in ("sweep", "name", "title", "figure")
               and all(key in values for values in found) and len({value for values in found for value in values[key].tolist()}) > 1]
     parts = []
@@ -89,8 +112,9 @@ def together(datasets):
         coordinates["folder"] = ("setting", np.full(dataset.sizes["setting"], label), {"long_name": "swept key folder"})
         coordinates["reference"] = ("setting", np.full(dataset.sizes["setting"], labels(dataset)[0]))
         coordinates["setting"] = [f"{label}: {setting}" for setting in dataset["setting"].astype(str).values]
-        parts.append(whole.drop_vars([key.replace(".", "_") for key in swept(dataset)]).assign_coords(coordinates))
-    joined = xr.concat(parts, "setting", data_vars="minimal", coords="minimal", compat="override", combine_attrs="override", fill_value={"status": 0, "fallbacks": 0})
+        own = [*(key.replace(".", "_") for key in swept(dataset)), *({"reward_noise"} & set(dataset.variables))]
+        parts.append(whole.drop_vars(own).assign_coords(coordinates))
+    joined = xr.concat(of_one_type(parts), "setting", data_vars="minimal", coords="minimal", compat="override", combine_attrs="override", fill_value={"status": 0, "fallbacks": 0})
     if "seconds_wall" in joined:
         joined["seconds_wall"] = joined["seconds_wall"].copy(data=sum(float(dataset["seconds_wall"]) for dataset in all_of))
     return joined

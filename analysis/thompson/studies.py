@@ -125,14 +125,19 @@ def run(study: dict | str | os.PathLike, output: str | os.PathLike | None = None
 
 def results(directory: str | os.PathLike | typing.Iterable[str | os.PathLike]) -> xr.Dataset | dict[str, xr.Dataset]:
     """The results of a study, as the program wrote them into its folder, with every key of the study as a coordinate over its settings: `problem_noise`,
-    swept or not. For several folders {label: results}, where the label is the name of the folder or, if two have the same, its path. So studies combine:
+    swept or not. For several folders {label: results}, where the label is the name of the folder or, if two have the same, its path, and a key that is text in
+    one of them is text in all. So studies combine:
 
         xr.concat(thompson.results(["a", "b"]).values(), "setting").swap_dims(setting="problem_noise")
     """
     if not isinstance(directory, (str, os.PathLike)):
         folders = [pathlib.Path(folder) for folder in directory]
-        names = [store.folder_of(folder).resolve().name for folder in folders]
+        places = [store.folder_of(folder).resolve() for folder in folders]
+        for folder, place in zip(folders, places):
+            if places.count(place) > 1:
+                raise library.Error(f"{folder} is given {places.count(place)} times; name each folder once")
+        names = [place.name for place in places]
         labels = names if len(set(names)) == len(names) else list(map(str, folders))
-        return {label: results(folder) for label, folder in zip(labels, folders)}
+        return dict(zip(labels, design.of_one_type([results(folder) for folder in folders])))
     with store.results(directory, kind=None) as dataset:
-        return dataset.load().assign_coords(design.constants(dataset))
+        return dataset.load().assign_coords(design.constants(dataset)).drop_vars("reward_noise", errors="ignore")

@@ -277,6 +277,8 @@ static Status study_take_setting(Study *study, int s) {
   TRY(study_check_cases(study, &problem));
   TRY(study_check_policies(study, s, &problem));
   TRY(study_join_axis(study, s, &problem));
+  const bool known = likelihood_has_noise(&problem.likelihood) && !problem.ops->take;
+  study->noise[s] = known ? problem.likelihood.noise : NAN;
   return study_name_setting(study, s, &problem);
 }
 
@@ -300,7 +302,7 @@ Status study_create(StudyFile *file, Study *out) {
   TRY(study_create_tasks(out));
   ALLOCATE(&out->memory, out->run_size, file->setting_count * file->policy_count);
   ALLOCATE(&out->memory, out->values, file->setting_count);
-  ALLOCATE(&out->memory, out->spread_bytes, file->setting_count);
+  ALLOCATE_ARRAYS(&out->memory, file->setting_count, &out->spread_bytes, &out->noise);
   for (int s = 0; s < file->setting_count; s++) {
     const Status status = study_take_setting(out, s);
     if (status != STATUS_OK)

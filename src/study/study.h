@@ -173,6 +173,7 @@ struct Study {
   bool target_paired;
   double *run_size; /* [settings, policies], of study_task_size; 0 in settings spread over ranks */
   double *spread_bytes; /* [settings] of matrices that are spread over ranks; 0 elsewhere */
+  double *noise; /* [settings], the standard deviation of a reward; NaN if it has none or each run its own */
   const StudyCurve **curves; /* [curve_count], the ones that the study measures */
   /* All of them; those in the results, which come first; those with a value for each point, not round. */
   int curve_count, published, along;

@@ -82,6 +82,24 @@ class Report(StudyTest):
         nested = self.beside("deep") / "one"
         shutil.copytree(folders[0], nested)
         self.assertEqual(list(thompson.results([folders[0], nested])), [str(folders[0]), str(nested)])
+        with self.assertRaisesRegex(thompson.Error, "one is given 2 times"):
+            thompson.results([folders[0], nested, folders[0] / "results.nc"])
+
+    def test_results_with_automatic_noise(self):
+        """problem.noise: auto is the number that the results have for it, in a pool 1; without one, the key is text in all studies."""
+        folders, _ = self.two_studies()
+        self.attributes(folders[0], config=store.results(folders[0]).attrs["config"].replace("noise: 1", "noise: auto"))
+        values = [data["problem_noise"].values.tolist() for data in thompson.results(folders).values()]
+        self.assertEqual(values, [["auto", "auto"], ["2"]])
+        with netCDF4.Dataset(folders[0] / "results.nc", "a") as file:
+            file.createVariable("reward_noise", "f8", ("setting",))[:] = 0.5
+        found = thompson.results(folders)
+        self.assertEqual([data["problem_noise"].values.tolist() for data in found.values()], [[0.5, 0.5], [2]])
+        self.assertEqual(xr.concat(found.values(), "setting")["problem_noise"].dtype, float)
+        data = design.together({name: store.results(folder) for name, folder in zip(("one", "two"), folders)})
+        self.assertEqual(design.swept(data)["problem.noise"].tolist(), [0.5, 0.5, 2])
+        self.attributes(folders[0], config=store.results(folders[0]).attrs["config"].replace("family: synthetic", "family: pool"))
+        self.assertEqual(thompson.results(folders[0])["problem_noise"].values.tolist(), [1, 1])
 
     def test_together(self):
         """The settings of all folders, and the policies of all in their order; keys in which they differ count as swept; a page shows them."""

@@ -202,6 +202,15 @@ class ResultsFile(program.ProgramTest):
             lines = self.succeed("run", study, "-o", out).stdout.splitlines()
             self.assertIn(f"figure:  analysis/{figure} {out}", lines)
 
+    def test_noise_of_rewards(self):
+        """What problem.noise: auto stands for is in the results: 0.05 on the wheel, and nothing for clicks."""
+        study = self.write("noise.yaml", "{name: noise, study: bandit, runs: 2, problem: {arms: 5, rounds: 2}, policies: [random]}")
+        for sets, expected in ((["problem.family=wheel", "problem.noise=[auto, 2]"], [0.05, 2]), (["likelihood=logistic"], [np.nan]), ([], [1])):
+            out = self.path("noise")
+            self.succeed("run", study, "-o", out, "--overwrite", *(word for one in sets for word in ("--set", one)))
+            with xr.open_dataset(f"{out}/results.nc") as data:
+                np.testing.assert_array_equal(data["reward_noise"], expected)
+
     def test_fallbacks_are_shown(self):
         """A line for each policy and setting that has any, with the numbers of the file, and where they are explained; otherwise nothing."""
         study = self.write("precise.yaml", "name: precise\nstudy: bandit\nruns: 8\nproblem: {arms: 10, rounds: 30}\npolicies: [ts, localised]\n"

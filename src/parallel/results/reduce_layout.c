@@ -110,9 +110,9 @@ static Status reducer_define_cells(Reducer *reducer) {
                      "not_run ok failed");
 }
 
-/* Writes what is known of policies and settings: their labels, the swept keys as variables over settings, and
- * whether a setting's matrices were spread over ranks, so that its values are reproduced to 1e-10, not byte
- * for byte. */
+/* Writes what is known of policies and settings: their labels, the swept keys as variables over settings, the
+ * noise of rewards, and whether a setting's matrices were spread over ranks, so that its values are
+ * reproduced to 1e-10, not byte for byte. */
 static Status reducer_put_labels(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
@@ -134,6 +134,11 @@ static Status reducer_put_labels(Reducer *reducer) {
             ? store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers)
             : store_texts(reducer->file, name, reducer->setting, file->setting_count, axis->texts, words));
   }
+  TRY(reducer_define_variable(reducer, "reward_noise", STORE_DOUBLE, 1, &reducer->setting,
+                              "standard deviation of a reward around its mean, where all runs have the same",
+                              "1"));
+  TRY(store_put_part(reducer->file, "reward_noise", (size_t[]){0}, (size_t[]){(size_t)file->setting_count},
+                     reducer->study->noise));
   for (int s = 0; s < file->setting_count; s++) flags[s] = study_problem_is_distributed(file->settings[s]);
   TRY(reducer_define_variable(reducer, "distributed", STORE_BYTE, 1, &reducer->setting,
                               "whether the setting's matrices were spread over ranks", NULL));
