@@ -19,8 +19,9 @@ Written by `docs/write_keys.py` from the program's own tables; `thompson list ke
 `thompson list --schema` is a JSON schema by which editors complete and check study files.
 
 A dotted key may be written nested (`problem: {arms: 100}`) or dotted (`problem.arms: 100`). Every key but those marked *fixed* and those that
-hold lists may have a list under `sweep:`; the settings are the product of the lists, or with `zip: true` they advance together.
-With a `design`, settings are points, and under `sweep` stands for each key a list or a range, such as
+hold lists may have a list under `sweep:`; the settings are the product of the lists, or with `zip: true` under `sweep`, too,
+they advance together: `sweep: {zip: true, problem.noise: [0.5, 1, 2], problem.arms: [10, 20, 40]}` has three settings (`thompson list sweep`).
+With a `design` (`thompson list design`), settings are points, and under `sweep` stands for each key a list or a range, such as
 `prior.stages: {from: 5, to: 100, scale: log}`; integers are rounded, and lists are shared out evenly. For D keys, the settings of `saltelli` come
 in groups of D + 2: a point A, A with the first, second, ... key of another point B, and B.
 `policies` is a list of names, or of mappings with `name`, `label` and the options below.

@@ -28,7 +28,7 @@ _thompson() {
     *)
       case "$verb $word" in
       *" -"*) words=$("$program" "$verb" --help 2>/dev/null | grep -oE -- '(^|[ ,])--[a-z-]+=?' | tr -d ' ,') ;;
-      "list "*) words="policies samplers priors likelihoods problems studies keys $(_thompson_names) $(_thompson_keys keys)" ;;
+      "list "*) words="policies samplers priors likelihoods problems studies keys sweep zip $(_thompson_names) $(_thompson_keys keys)" ;;
       "status "* | "verify "* | "reduce "* | "rerun "* | "export "* | "prune "*) words=$(_thompson_results "$word") ;;
       esac
       ;;

@@ -287,6 +287,26 @@ static json_t *json_of_family(int family) {
   return list;
 }
 
+/* ---- how a study file says which settings it has */
+
+static const struct {
+  const char *name, *summary, *example;
+} settings_words[] = {
+    {"sweep",
+     "keys with several values each; the settings of the study are the product of the lists, with zip: true "
+     "under sweep their rows, and with a design points of these lists and ranges",
+     "sweep: {problem.noise: [0.5, 1], prior.stages: [25, 50, 100]}"},
+    {"zip",
+     "under sweep; true: all lists have the same length and advance together, so that there are as many "
+     "settings as values; false, the default: their product",
+     CONFIG_ZIP_EXAMPLE},
+    {"design",
+     "beside sweep, which has a range or a list for each key: settings that are points of a design, for many "
+     "keys at once",
+     "design: {kind: sobol, points: 64}\n"
+     "    sweep: {problem.noise: {from: 0.1, to: 4, scale: log}, problem.theta: [gm_cross, gm_rays]}"}};
+enum { SETTINGS_WORDS = sizeof settings_words / sizeof *settings_words };
+
 /* ---- one name */
 
 /* Returns whether `name` is the key or a section that contains it: `problem` covers all of `problem.*`. */
@@ -311,11 +331,19 @@ static json_t *json_of_name(const char *name) {
     json_object_set_new(object, "family", json_string("keys"));
     json_array_append_new(found, object);
   }
+  for (int w = 0; w < SETTINGS_WORDS; w++)
+    if (strcmp(settings_words[w].name, name) == 0)
+      json_array_append_new(found, json_pack("{s:s, s:s, s:s, s:s}", "name", name, "summary",
+                                             settings_words[w].summary, "example", settings_words[w].example,
+                                             "family", "settings"));
   return found;
 }
 
 static void print_name(const char *name) {
   Entry entry;
+  for (int w = 0; w < SETTINGS_WORDS; w++)
+    if (strcmp(settings_words[w].name, name) == 0)
+      printf("%s: %s\n    %s\n", name, settings_words[w].summary, settings_words[w].example);
   for (int f = 0; f < FAMILIES; f++)
     for (int i = 0; families[f].entry(i, &entry); i++) {
       if (strcmp(entry.name, name) != 0 || families[f].entry == list_sampler_entry)
@@ -337,7 +365,7 @@ static const char *list_any_name(int index) {
       if (index-- == 0) return entry.name;
   for (const ConfigKey *key = study_keys; key->name; key++)
     if (index-- == 0) return key->name;
-  return NULL;
+  return index < SETTINGS_WORDS ? settings_words[index].name : NULL;
 }
 
 /* Returns the first key of a study whose last word is `word`; NULL: none is. */
@@ -406,6 +434,7 @@ const AppVerb app_list = {
     .options = options,
     .take = list_take,
     .usage = "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
-    .help = "List what is registered, the keys of a study file, or everything about the members and keys "
-            "with one name.",
+    .help =
+        "List what is registered, the keys of a study file, or everything about the members and keys "
+        "with one name; `list sweep`, `list zip` and `list design`: how a study says which settings it has.",
     .run = list_print};

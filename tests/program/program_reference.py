@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -80,6 +81,18 @@ class Short(program.ProgramTest):
         self.assertGreater(len(yaml.safe_load(whole)), len(keys) + 5)
         hashes = {json.loads(self.succeed("plan", self.write("again.yaml", text), "--json").stdout)["config_sha256"] for text in (brief, whole)}
         self.assertEqual(hashes, {json.loads(self.succeed("plan", study, "--json").stdout)["config_sha256"]})
+
+    def test_settings(self):
+        """`list sweep`, `list zip` and `list design` each show an example that is part of a study; so does the refusal of a zip that is not under sweep."""
+        shown = {word: self.succeed("list", word).stdout for word in ("sweep", "zip", "design")}
+        shown["refusal"] = program.thompson("plan", self.write("top.yaml", "name: a\nzip: true\n")).stderr
+        self.assertIn("top.yaml:2:1: key 'zip': it belongs under sweep", shown["refusal"])
+        for word, settings in (("sweep", 6), ("zip", 3), ("design", 64), ("refusal", 3)):
+            example = "\n".join(re.findall(r"(?:sweep|design): \{.*\}", shown[word]))
+            study = self.write(f"{word}.yaml", f"name: a\npolicies: [random]\n{example}\n")
+            self.assertEqual(len(json.loads(self.succeed("plan", study, "--json").stdout)["settings"]), settings)
+        self.assertIn("design.points: an integer", shown["design"])
+        self.assertEqual([(entry["name"], entry["family"]) for entry in listed("zip")], [("zip", "settings")])
 
     def complete(self, *words):
         """What Tab offers in bash for the last word."""

@@ -134,6 +134,9 @@ typedef struct {
   char sha256[65]; /* of `resolved` */
 } StudyFile;
 
+/* How a study file says that the values of several keys advance together. */
+#define CONFIG_ZIP_EXAMPLE "sweep: {zip: true, problem.noise: [0.5, 1, 2], problem.arms: [10, 20, 40]}"
+
 /* What the caller knows: all keys of a study file, and the policies with their options. */
 typedef struct {
   /* The key "policies" and the mapping "sweep" are built in and not listed. */

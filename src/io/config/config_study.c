@@ -66,6 +66,8 @@ static Status config_layer_take_axis(Arena *memory, const char *name, const Conf
 static Status config_layer_take_entry(Arena *memory, const ConfigNode *node, Layer *layer) {
   if (strcmp(node->key, "policies") == 0) return layer->policies = node, STATUS_OK;
   if (strncmp(node->key, "sweep.", 6) == 0) return config_layer_take_axis(memory, node->key + 6, node, layer);
+  if (strcmp(node->key, "zip") == 0)
+    return config_refuse(node->key_place, "key 'zip': it belongs under sweep, as in " CONFIG_ZIP_EXAMPLE);
   if (strcmp(node->key, "sweep") != 0) return config_given_take(memory, "", node->key, node, &layer->values);
   if (config_node_null(node)) return STATUS_OK;
   if (node->kind != NODE_MAPPING)
