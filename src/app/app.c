@@ -1,4 +1,5 @@
 #include "app/app.h"
+#include "core/numeral.h"
 
 #include "io/ownership.h"
 #include "io/provenance.h"
@@ -200,8 +201,7 @@ int app_groups(const Study *study, size_t size, char *text) {
   if (config_is(first, "ranks_per_setting", "auto"))
     snprintf(text, size, "groups of as few ranks as have the memory");
   else
-    snprintf(text, size, "groups of %lld rank%s", (long long)config_int(first, "ranks_per_setting"),
-             config_int(first, "ranks_per_setting") == 1 ? "" : "s");
+    snprintf(text, size, "groups of %s", numeral_count(config_int(first, "ranks_per_setting"), "rank").text);
   for (int s = 0; s < study->file->setting_count; s++) settings += study->spread_bytes[s] > 0;
   return settings * study->runs.blocks;
 }

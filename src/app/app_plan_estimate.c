@@ -6,7 +6,7 @@
 
 /* Distinct fits, by their hashes. */
 typedef struct {
-  int count;
+  int count, parts;
   char (*hash)[65];
   double seconds; /* that all of them take in a replicate */
 } Fits;
@@ -16,6 +16,7 @@ static bool app_plan_count_fit(const Belief *belief, Fits *fits) {
   for (int i = 0; i < fits->count; i++)
     if (strcmp(fits->hash[i], belief->hash) == 0) return false;
   memcpy(fits->hash[fits->count++], belief->hash, sizeof *fits->hash);
+  fits->parts += prior_parts(belief->family, &belief->fit);
   return true;
 }
 
@@ -114,6 +115,7 @@ static Status app_plan_add_settings(const Study *study, const PlanTimes *times, 
   }
   out->files = app_plan_sum_files(study, weights);
   out->priors = fits.count * study->runs.replicates;
+  out->prior_parts = fits.parts * study->runs.replicates;
   out->training_hours = study->runs.replicates * fits.seconds / 3600;
   return STATUS_OK;
 }

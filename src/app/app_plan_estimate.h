@@ -18,6 +18,7 @@ typedef struct {
   double training_hours; /* of the distinct priors; NAN: there are some, which were not measured */
   double longest_task; /* seconds */
   int priors; /* distinct fits */
+  int prior_parts; /* of all of them, which ranks share */
   int arms; /* the most of a setting */
   double memory; /* bytes per rank: one block and the arrays of the reducer */
   double networks; /* the part of `memory` for Gaussians on the weights of a network */

@@ -2,6 +2,7 @@
  */
 #include "app/app.h"
 #include "app/app_plan_estimate.h"
+#include "core/numeral.h"
 #include "io/io_shell.h"
 #include "parallel/grid.h"
 #include "study/study_names.h"
@@ -68,12 +69,14 @@ static double plan_all_bytes(const PlanFiles *files) {
 static const double TASKS_PER_RANK = 10;
 
 /* Returns the ranks beyond which more are of little use: a tenth of the tasks that are run, and no more than
- * would wait for the longest one. */
+ * would wait for the longest one; or, where learning is known to take longer than they do, a tenth of the
+ * parts of the priors, if that is more. */
 static double plan_useful_ranks(const Study *study, const Estimate *estimate) {
   int tasks = 0;
   for (int i = 0; i < study->task_count; i++) tasks += !study_repeats_task(study, i, 0, 1);
-  const double ranks = tasks / TASKS_PER_RANK, longest = 3600 * estimate->hours / estimate->longest_task;
-  return fmax(1, floor(longest < ranks ? longest : ranks));
+  double ranks = fmin(tasks / TASKS_PER_RANK, 3600 * estimate->hours / estimate->longest_task);
+  if (estimate->training_hours > estimate->hours) ranks = fmax(ranks, estimate->prior_parts / TASKS_PER_RANK);
+  return fmax(1, floor(ranks));
 }
 
 /* Returns why the study should be one job; NULL if an array of shards does as well. */
@@ -91,7 +94,9 @@ static void plan_print_ranks(const char *begin, const Study *study, const Estima
     printf("%sone job, whose ranks share the matrices\n", begin);
     return;
   }
-  printf("%sup to about %.0f ranks are useful; ", begin, plan_useful_ranks(study, estimate));
+  const double ranks = plan_useful_ranks(study, estimate);
+  printf("%sup to about %s %s useful; ", begin, numeral_count((long long)ranks, "rank").text,
+         ranks > 1 ? "are" : "is");
   if (why)
     printf("one job, since %s\n", why);
   else
@@ -177,9 +182,10 @@ static void plan_print_files(const PlanFiles *files) {
 static void plan_print_needs(const Study *study, const PlanTimes *times, const Estimate *estimate) {
   const StudyFile *file = study->file;
   const Runs *runs = &study->runs;
-  printf("# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n",
-         runs->adaptive ? "at most " : "", file->setting_count, file->policy_count, (long long)runs->most,
-         study->task_count, estimate->priors);
+  printf("# %s%s x %s x %s = %s, %s to fit\n", runs->adaptive ? "at most " : "",
+         numeral_count(file->setting_count, "setting").text, numeral_count(file->policy_count, "policy").text,
+         numeral_count(runs->most, "run").text, numeral_count(study->task_count, "task").text,
+         numeral_count(estimate->priors, "prior").text);
   if (runs->adaptive) {
     char target[128];
     study_target(study, sizeof target, target);
@@ -236,7 +242,7 @@ typedef struct {
 } BatchJob;
 
 /* Returns the most ranks that a study can use: the ranks of one node, or of all that are allowed, if its
- * matrices are spread over them; else a tenth of its tasks. */
+ * matrices are spread over them; else those that are useful. */
 static double batch_most_ranks(const Study *study, const Estimate *estimate, double cores) {
   const double useful = plan_useful_ranks(study, estimate), nodes = arguments.max_nodes;
   if (estimate->spread > 0 && grid_is_available()) return fmax(1, nodes) * cores;
@@ -281,7 +287,7 @@ static Status batch_size_job(const Study *study, const Estimate *estimate, Batch
 
 static void batch_print_purpose(const Study *study, const Estimate *estimate) {
   const double hours = estimate->hours + estimate->training_hours;
-  printf("#!/bin/bash\n# Study %s: %d tasks, ", study->name, study->task_count);
+  printf("#!/bin/bash\n# Study %s: %s, ", study->name, numeral_count(study->task_count, "task").text);
   if (isnan(hours))
     printf("whose time was not measured");
   else

@@ -1,6 +1,7 @@
 /* thompson reduce: rebuild results.nc from the finished tasks. */
 #include "parallel/results/reduce.h"
 #include "app/app.h"
+#include "core/numeral.h"
 
 static struct {
   const char *directory;
@@ -15,14 +16,17 @@ static const AppOption options[] = {{"overwrite", 0, NULL,
 /* Prints the table and the counts of tasks; returns STATUS_TASKS_FAILED if some are damaged or failed. */
 static Status app_reduce_report(const Study *study, const ReduceCounts *counts, const Leaderboard *board) {
   app_print_table(study, board);
-  printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
+  printf("\n%s done, %d failed, %d not run\n", numeral_count(counts->ok, "task").text, counts->failed,
+         counts->missing);
   if (counts->damaged > 0)
     return status_set(STATUS_TASKS_FAILED,
-                      "%d task records cannot be read; results of the others written; `thompson run "
-                      "--resume` runs these tasks again",
-                      counts->damaged);
+                      "%s cannot be read; results of the others written; `thompson run --resume` runs %s "
+                      "again",
+                      numeral_count(counts->damaged, "task record").text,
+                      counts->damaged == 1 ? "this task" : "these tasks");
   if (counts->failed > 0)
-    return status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts->failed);
+    return status_set(STATUS_TASKS_FAILED, "%s failed; results written",
+                      numeral_count(counts->failed, "task").text);
   return STATUS_OK;
 }
 

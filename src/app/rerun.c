@@ -1,6 +1,7 @@
 /* thompson rerun: run finished tasks of a study again. Their old records stay, and count until the new ones
  * are there. */
 #include "app/app_job.h"
+#include "core/numeral.h"
 #include "study/study_names.h"
 
 static struct {
@@ -81,7 +82,7 @@ static Status rerun_list(Finished *finished, const bool *chosen, int count) {
     else
       app_print_task(study, &task, result.status == RUN_FAILED ? "failed: " : "done", result.message);
   }
-  printf("%d tasks would run again\n", count);
+  printf("%s would run again\n", numeral_count(count, "task").text);
   return STATUS_OK;
 }
 
@@ -101,13 +102,13 @@ static void rerun_forget(Finished *finished, const bool *chosen) {
 /* Returns the exit status of what was done. */
 static Status rerun_judge(const TasksOutcome *outcome, const ReduceCounts *counts) {
   if (counts->damaged > 0)
-    return status_set(
-        STATUS_TASKS_FAILED,
-        "%d finished tasks in %s can no longer be read; `thompson run --resume` runs them again",
-        counts->damaged, arguments.directory);
+    return status_set(STATUS_TASKS_FAILED,
+                      "%s in %s can no longer be read; `thompson run --resume` runs %s again",
+                      numeral_count(counts->damaged, "finished task").text, arguments.directory,
+                      counts->damaged == 1 ? "it" : "them");
   if (outcome->failed > 0)
-    return status_set(STATUS_TASKS_FAILED, "%lld tasks failed; what they had before is kept",
-                      (long long)outcome->failed);
+    return status_set(STATUS_TASKS_FAILED, "%s failed; what %s had before is kept",
+                      numeral_count(outcome->failed, "task").text, outcome->failed == 1 ? "it" : "they");
   return STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app_job.h"
+#include "core/numeral.h"
 #include "parallel/tasks/adaptive.h"
 #include "study/study_names.h"
 
@@ -70,15 +71,16 @@ static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost) {
   const long long left = outcome->left;
   static const char none_done[] = ", none was done in this job (try more time or a smaller block)";
   if (left > 0 && failed <= app_job.max_failures)
-    return status_set(STATUS_STOPPED, "stopped early: %lld tasks left in %s%s; run again with --resume", left,
-                      arguments.directory, outcome->here > 0 ? "" : none_done);
+    return status_set(STATUS_STOPPED, "stopped early: %s left in %s%s; run again with --resume",
+                      numeral_count(left, "task").text, arguments.directory,
+                      outcome->here > 0 ? "" : none_done);
   if (lost > 0)
-    return status_set(STATUS_TASKS_FAILED,
-                      "%d finished tasks in %s can no longer be read; run again with --resume", lost,
-                      arguments.directory);
+    return status_set(STATUS_TASKS_FAILED, "%s in %s can no longer be read; run again with --resume",
+                      numeral_count(lost, "finished task").text, arguments.directory);
   if (failed > 0)
-    return status_set(STATUS_TASKS_FAILED, "%lld tasks failed%s; run again with --resume to try them again",
-                      failed, left > 0 ? ", the rest were not started" : "");
+    return status_set(STATUS_TASKS_FAILED, "%s failed%s; run again with --resume to try %s again",
+                      numeral_count(failed, "task").text, left > 0 ? ", the rest were not started" : "",
+                      failed == 1 ? "it" : "them");
   return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* thompson sample: posterior draws for a prior file and a history. */
 #include "app/app.h"
 #include "core/linalg/linalg.h"
+#include "core/numeral.h"
 #include "io/io_dataset.h"
 #include "io/provenance.h"
 #include "metric/metrics.h"
@@ -279,8 +280,8 @@ static Status app_sample_learn_guard(const Likelihood *likelihood, const Config 
   const double before = guard_asked(config);
   prior->guard = (PriorGuard){.weight = before, .width = WIDE_WIDTH, .shrink = 1, .tasks = tasks.tasks};
   TRY(prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
-  printf("%s: %d tasks change the weight of the guard from %.3g to %.3g\n", arguments.recent, tasks.tasks,
-         before, prior->guard.weight);
+  printf("%s: %s change%s the weight of the guard from %.3g to %.3g\n", arguments.recent,
+         numeral_count(tasks.tasks, "task").text, tasks.tasks == 1 ? "s" : "", before, prior->guard.weight);
   return STATUS_OK;
 }
 

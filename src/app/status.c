@@ -1,6 +1,7 @@
 /* thompson status: what is done, failed and left in a results folder. Works while the job runs, on any
  * machine that sees the folder. */
 #include "app/app.h"
+#include "core/numeral.h"
 #include "io/io_lock.h"
 #include "parallel/priors/study_priors.h"
 #include "parallel/tasks/adaptive.h"
@@ -201,23 +202,23 @@ static void print_settings(const Overview *overview) {
     if (worst < 0)
       printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not started");
     else
-      printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
-             (long long)moments[worst].n);
+      printf("%.3g (%s, %s)", moments_se(moments[worst]), study->file->policies[worst].label,
+             numeral_count(moments[worst].n, "run").text);
     if (study->runs.adaptive)
-      printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs requested",
-             (long long)study_runs_in_blocks(&study->runs, at->wanted));
+      printf(app_status_has_ended(overview, s) ? "; ended with %s" : "; %s requested",
+             numeral_count(study_runs_in_blocks(&study->runs, at->wanted), "run").text);
     printf("\n");
   }
 }
 
 static void status_print(const Overview *overview) {
   const Count *all = &overview->all;
-  printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
+  printf("%s: %d done, %d failed, %d left\n", numeral_count(all->tasks, "task").text, all->done, all->failed,
          app_status_tasks_left(all));
   if (*overview->job)
     printf("%s: %s\n", overview->job_runs ? "running" : "running, or ended without a trace", overview->job);
   if (overview->learned < overview->priors)
-    printf("%d priors: %d learned, %d left\n", overview->priors, overview->learned,
+    printf("%s: %d learned, %d left\n", numeral_count(overview->priors, "prior").text, overview->learned,
            overview->priors - overview->learned);
   if (!isnan(overview->seconds_left))
     printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,

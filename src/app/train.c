@@ -1,6 +1,7 @@
 /* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
+#include "core/numeral.h"
 #include "model/logs/logs_identified.h"
 #include "model/prior/logs_fit.h"
 #include "model/prior/training_samples.h"
@@ -310,23 +311,25 @@ static Status train_save_and_report(const Training *training) {
   if (arguments.logs) TRY(logs_learn_done(training->partial));
   printf("%s: %s prior in %d dimensions from ", arguments.output, prior->ops->name, prior->d);
   if (arguments.logs)
-    printf("%lld observations of %d tasks%s", (long long)logs->observations, tasks,
-           learned->resumed ? " (continued from the partial file)" : "");
+    printf("%s of %s%s", numeral_count(logs->observations, "observation").text,
+           numeral_count(tasks, "task").text, learned->resumed ? " (continued from the partial file)" : "");
   else
     printf("%d %s", tasks, logs ? "past tasks" : "samples");
   printf(", %.3g CPU seconds", prior->seconds_fit);
   if (arguments.logs && !logs_has_rows(logs))
     printf("; noise %.6g (%s)", prior->noise, arguments.sigma == 0 ? "learned" : "given");
   if (learned->iterations > 0) printf("; %d iterations over all tasks", learned->iterations);
-  if (learned->networks_from > 0) printf("; networks from draws of %d tasks", learned->networks_from);
+  if (learned->networks_from > 0)
+    printf("; networks from draws of %s", numeral_count(learned->networks_from, "task").text);
   printf(prior->ops->report ? "; " : "\n");
   if (prior->ops->report) prior->ops->report(prior, stdout);
   const int components = prior->mixture ? prior->mixture->components : 1;
   if (tasks < ENOUGH * components)
-    fprintf(stderr,
-            "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
-            "single tasks, and a posterior under it may be far too certain\n",
-            tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
+    fprintf(
+        stderr,
+        "note: %s for a prior of %s: with fewer than %d for each it follows single tasks, and a posterior "
+        "under it may be far too certain\n",
+        numeral_count(tasks, "past task").text, numeral_count(components, "component").text, ENOUGH);
   if (arguments.logs) TRY(train_warn_of_logs(logs, prior));
   if (!arguments.logs && prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
   if (automatic) auto_report(&training->choice, stdout);

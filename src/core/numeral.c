@@ -2,8 +2,10 @@
 
 #include <locale.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static locale_t numeral_locale; /* 0, which uselocale takes for no change, if it cannot be made */
 
@@ -28,4 +30,13 @@ int numeral_print(char *out, size_t size, const char *format, va_list arguments)
   const int length = vsnprintf(out, size, format, arguments);
   uselocale(before);
   return length;
+}
+
+Counted numeral_count(long long number, const char *noun) {
+  Counted out;
+  const size_t length = strlen(noun);
+  const bool ies = number != 1 && noun[length - 1] == 'y';
+  const char *ending = ies ? "ies" : number != 1 ? "s" : "";
+  snprintf(out.text, sizeof out.text, "%lld %.*s%s", number, (int)(length - ies), noun, ending);
+  return out;
 }

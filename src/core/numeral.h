@@ -10,3 +10,9 @@ double numeral_read(const char *text, char **end);
 /* Prints as vsnprintf does. */
 int numeral_print(char *out, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
+
+typedef struct {
+  char text[64];
+} Counted;
+/* Returns the number with its noun: "1 task", "2 tasks", "3 policies". */
+Counted numeral_count(long long number, const char *noun);

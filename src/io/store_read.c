@@ -1,6 +1,7 @@
 /* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. store_open.c
  * opens them. */
 #include "core/arena.h"
+#include "core/numeral.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
@@ -99,8 +100,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
     return variable.rank == rank
                ? status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
                             found_text, expected_text)
-               : status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %d dimension%s",
-                            file->path, name, found_text, rank, rank == 1 ? "" : "s");
+               : status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
+                            found_text, numeral_count(rank, "dimension").text);
   }
   TRY(store_check_size(file, name, variable.type, rank, found));
   if (!file->classic && rank > 0) {

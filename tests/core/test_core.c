@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "core/arena.h"
+#include "core/numeral.h"
 #include "core/quantile.h"
 #include "core/real.h"
 #include "core/rng.h"
@@ -59,6 +60,13 @@ static bool is_out_of_bounds(const void *address) {
 #else
   return address != NULL;
 #endif
+}
+
+static void test_counted(void) {
+  CU_ASSERT_STRING_EQUAL(numeral_count(1, "task").text, "1 task");
+  CU_ASSERT_STRING_EQUAL(numeral_count(0, "task").text, "0 tasks");
+  CU_ASSERT_STRING_EQUAL(numeral_count(1, "policy").text, "1 policy");
+  CU_ASSERT_STRING_EQUAL(numeral_count(12, "policy").text, "12 policies");
 }
 
 static void test_memory(void) {
@@ -360,6 +368,7 @@ static void test_quantiles(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"status", test_status},
+                         {"counted", test_counted},
                          {"memory", test_memory},
                          {"large arrays", test_large_arrays},
                          {"keys", test_keys},

@@ -121,7 +121,7 @@ class Adaptive(program.ProgramTest):
         reference = self.run_study("one", *more)
         shutil.copytree(self.path("one"), self.path("out"))
         journals.remove(self.path("out"), 0, 1, 20, 21, 5, 25)  # all of the first wave, some of the last
-        self.fail_with(5, "1 tasks failed, the rest were not started", "run", self.study, "-o", self.path("out"), *more, "--resume", "--fail-fast",
+        self.fail_with(5, "1 task failed, the rest were not started", "run", self.study, "-o", self.path("out"), *more, "--resume", "--fail-fast",
                        "--task-timeout", "0.001")
         self.assertEqual(sum(record.status == 2 for record in journals.records(self.path("out"))), 1)
         self.assert_same_results(reference, self.run_study("out", *more, "--resume"))

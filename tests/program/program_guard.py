@@ -161,7 +161,7 @@ class Guard(program.ProgramTest):
         learned = (0.1 + exact) / 2
         exact = learned * density(4) / (learned * density(4) + (1 - learned) * density(1))
         out, _, weight = self.sample("--option", "guard=0.1", "--recent", self.path("recent.csv"))
-        self.assertIn(f"1 tasks change the weight of the guard from 0.1 to {learned:.3g}", out)
+        self.assertIn(f"1 task changes the weight of the guard from 0.1 to {learned:.3g}", out)
         self.assertAlmostEqual(weight, exact, places=10)
         self.write("plane.csv", "task,x1,x2,y\na,1,2,3\n")
         for options, sentence in (((), "--option guard=0.2"), (("--option", "guard=0"), "--option guard=0.2"),

@@ -235,7 +235,7 @@ class Plan(program.ProgramTest):
         def advice(*sets):
             plan = self.plan(*sets)
             text = self.succeed("plan", self.study, *(word for change in sets for word in ("--set", change))).stdout
-            ranks = int(re.search(r"# up to about (\d+) ranks are useful; one job", text)[1])
+            ranks = int(re.search(r"# up to about (\d+) rank(?:s are| is) useful; one job", text)[1])
             self.assertEqual(ranks, plan["useful_ranks"])
             self.assertEqual("array of shards" in text, plan["array_does_as_well"])
             return ranks, plan["array_does_as_well"], plan["tasks"]
@@ -247,6 +247,16 @@ class Plan(program.ProgramTest):
         self.assertEqual(advice("policies=[ts]", "runs=2", "problem.theta=gm_cross")[:2], (1, False))
         equal = advice("policies=[ts]", "runs=4000", "problem.theta=gm_cross", "prior.stages=[10, 20]")
         self.assertEqual(equal[0], equal[2] // 20)
+
+    def test_advice_where_learning_takes_longest(self):
+        """Three priors of ten groups of stages each, far more work than their three tasks: 30 parts for three ranks, once that is measured. One of
+        anything is no plural."""
+        study = self.write("learn.yaml", "name: learn\nruns: 3\nproblem: {theta: gm_cross, arms: 2, rounds: 2}\npolicies: [diffts]\n"
+                                         "prior: {train_samples: 200, stages: 100, replicates: 3, training_steps: 100}\n")
+        for measured, ranks in (([], "1 rank is"), (["--calibrate"], "3 ranks are")):
+            text = self.succeed("plan", study, *measured).stdout
+            self.assertIn("# 1 setting x 1 policy x 3 runs = 3 tasks, 3 priors to fit\n", text)
+            self.assertIn(f"# up to about {ranks} useful; ", text)
 
     def test_batch_script_for_a_machine(self):
         """Cores, nodes and time that are given stand in the script; where nodes and time are, nothing has to be run. A study with few tasks gets few ranks, and one

@@ -64,7 +64,7 @@ class Rerun(program.ProgramTest):
     def rerun(self, count, *words, ranks=0, out=None, **options):
         out = out or self.out
         before = len(journals.records(out))
-        self.assertIn(f"{count} tasks would run again\n", self.succeed("rerun", out, *words, "--dry-run", **options).stdout)
+        self.assertIn(f"{count} task{'s' * (count != 1)} would run again\n", self.succeed("rerun", out, *words, "--dry-run", **options).stdout)
         self.assertEqual(len(journals.records(out)), before)
         process = self.succeed("rerun", out, *words, ranks=ranks, **options)
         self.assertEqual(len(journals.records(out)) - before, count)

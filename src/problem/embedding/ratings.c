@@ -1,4 +1,5 @@
 #include "problem/embedding/ratings.h"
+#include "core/numeral.h"
 
 #include "core/rng.h"
 #include "io/gzip.h"
@@ -142,8 +143,8 @@ static Status ratings_parse_line(Lines *lines, RatingLine *out) {
   TRY(ratings_split_line(lines));
   if (lines->fields == 0) lines->fields = lines->field_count == COLUMNS ? COLUMNS : COLUMNS + 1;
   if (lines->field_count != lines->fields)
-    return LINE_ERROR(lines, "%d field%s, expected %d: %s (format %s)", lines->field_count,
-                      lines->field_count == 1 ? "" : "s", lines->fields, lines->format->form,
+    return LINE_ERROR(lines, "%s, expected %d: %s (format %s)",
+                      numeral_count(lines->field_count, "field").text, lines->fields, lines->format->form,
                       lines->format->name);
   TRY(ratings_parse_id(lines, USER, "user", &out->user_id));
   TRY(ratings_parse_id(lines, ITEM, "item", &out->item_id));
