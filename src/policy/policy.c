@@ -112,9 +112,11 @@ static Status policy_check_posterior(const PolicyMethod *method, const Config *o
   const bool per_arm = policy_is_per_arm(method, options, problem->per_arm);
   if (problem->per_arm && !per_arm && (sampler || method->ops->one_theta))
     return status_set(
-        STATUS_INPUT,
-        "policy %s learns one theta for all arms, but with problem.unknown = per_arm each has its own%s",
-        method->name, sampler ? ": set its option posterior: per_arm" : "");
+        STATUS_INPUT, "policy %s learns one theta for all arms, but with %s%s each has its own%s",
+        method->name,
+        problem->ops->rewards ? "the contexts of problem.family = " : "problem.unknown = per_arm",
+        problem->ops->rewards ? problem->ops->name : "",
+        sampler ? ": set its option posterior: per_arm" : "");
   if (!per_arm) return STATUS_OK;
   if (policy_has_network(method, options))
     return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");

@@ -49,7 +49,7 @@ class Table(program.ProgramTest):
 
     def test_refused(self):
         study = self.write("study.yaml", STUDY % self.path("table.nc"))
-        for change, part in (("policies=[mixts]", "no theta*"), ("policies=[{name: ts, prior: exact}]", "no exact prior"), ("policies=[linucb]", "learns one theta"),
+        for change, part in (("policies=[mixts]", "no theta*"), ("policies=[{name: ts, prior: exact}]", "no exact prior"), ("policies=[linucb]", "with the contexts of problem.family = table each has its own"),
                              ("policies=[{name: ts, posterior: shared}]", "per_arm"), ("metrics=[regret_floor]", "per_arm"), ("problem.file=none.nc", "none.nc")):
             sentence = program.thompson("run", study, "-o", self.path("no"), "--set", change).stderr
             self.assertIn(part, sentence)
