@@ -39,7 +39,10 @@ def meet(user):
 
 
 def choose(event):
-    user, arms = str(event["user"]), event["arms"]
+    user, arms = event["user"], event["arms"]
+    if isinstance(user, bool) or not isinstance(user, (str, int)):
+        raise TypeError(f"user is {json.dumps(user)[:40]}: a name or a whole number is needed")
+    user = str(user)
     meet(user)
     (arm,), (p,) = agents.choose([user], arms, propensity=True)
     choice = write({"choice": log.tell(), "user": user, "arms": arms, "arm": int(arm), "propensity": p, "time": time.time()})

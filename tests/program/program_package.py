@@ -926,6 +926,8 @@ class Service(unittest.TestCase):
                 if step < 4:
                     self.ask(f"{address}/observe", {"choice": choices[step]["choice"], "reward": step % 2})
                     again.observe([step % 2], ARMS[arm], [step % 2])
+            for user in (None, True, 1.5, ["a"], {}):
+                self.assertIn("a name or a whole number is needed", self.refused(f"{address}/choose", json.dumps({"user": user, "arms": ARMS.tolist()})))
             open_one = choices[4]["choice"]
             for body, said in ((json.dumps({"choice": choices[0]["choice"], "reward": 1}), "unknown or closed"), ("no JSON", "Expecting value"), ("[" * 100000, "recursion"),
                                (json.dumps({"choice": open_one, "reward": "much"}), "real numbers are needed"), (json.dumps({"choice": open_one, "reward": 1e23}), "0 or 1"),
@@ -1282,6 +1284,8 @@ class Public(unittest.TestCase):
                     types = typing.get_type_hints(member, localns={"xr": xarray})
                     missing = set(inspect.signature(member).parameters) - set(types) - {"self", "options"}
                     self.assertEqual((missing, "return" in types), (set(), True), (kind, name))
+                for line in re.findall(r"^ *ids : .*", inspect.getdoc(member), re.MULTILINE):
+                    self.assertIn("of int or str", line, (kind, name))  # agents may have names
         for function in (thompson.train, thompson.run, thompson.results, thompson.problems, thompson.score, thompson.version):
             self.assertLessEqual(set(inspect.signature(function).parameters) - {"options", "keys"}, set(typing.get_type_hints(function, localns={"xr": xarray})), function)
         for thing in (prior(), agent(), agents(), thompson.problems("cross")):
