@@ -119,7 +119,7 @@ class Agents(Belief):
 
         Parameters
         ----------
-        ids : array_like of int, shape (m,)
+        ids : array_like of int or str, shape (m,)
             Which agents.
         x : array_like, shape (m, d)
             Features of the arms that were played.
