@@ -3,7 +3,7 @@
 it and 2 000 theta of the problem, for logs of 1 000 tasks, random arms in the unit ball, noise 1.
 
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 5 20 100 --components auto 10
-    PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 20 --family diffusion
+    PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 20 --family diffusion [--theta]
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --problems rays rays_and_cross --observations 50 --components 10 --family diffusion --rounds 3
 
 --rounds sets the rounds of Monte-Carlo EM: DRAWS of the posterior of each task under the prior, by `twisted`, and a new prior fitted to them.
@@ -63,13 +63,21 @@ def distance(first, second):
     return cost[linear_sum_assignment(cost)].mean()
 
 
+def learned(theta, data, components, seed, arguments):
+    """A prior from the logs of all tasks or, with --theta, from their true theta."""
+    if arguments.theta:
+        return thompson.train(theta=theta, family=arguments.family, seed=seed)
+    return thompson.train(logs=data, family=arguments.family, likelihood=arguments.likelihood, seed=seed, components=components,
+                          noise=1 if arguments.likelihood == "gaussian" else None)
+
+
 def measure(problem, observations, components, arguments):
     """The distances after each round of Monte-Carlo EM, [seed, round]."""
     out = []
     for seed in range(1, arguments.seeds + 1):
-        data = logs(problem(TASKS, np.random.default_rng([seed, 1])), observations, arguments.likelihood, np.random.default_rng([seed, 2]))
-        prior = thompson.train(logs=data, family=arguments.family, likelihood=arguments.likelihood, seed=seed, components=components,
-                               noise=1 if arguments.likelihood == "gaussian" else None)
+        theta = problem(TASKS, np.random.default_rng([seed, 1]))
+        data = logs(theta, observations, arguments.likelihood, np.random.default_rng([seed, 2]))
+        prior = learned(theta, data, components, seed, arguments)
         true = problem(SAMPLES, np.random.default_rng([seed, 3]))
         rounds = [distance(prior.sample(SAMPLES, seed=seed), true)]
         for k in range(arguments.rounds):
@@ -90,6 +98,7 @@ def main():
     parser.add_argument("--components", nargs="+", default=["auto"])
     parser.add_argument("--family", default="mixture")
     parser.add_argument("--likelihood", choices=("gaussian", "logistic"), default="gaussian")
+    parser.add_argument("--theta", action="store_true", help="learn from the true theta of the tasks instead of their logs")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=["rays", "cross"])
