@@ -222,7 +222,7 @@ static void cloud_twist(Cloud *self, int t, const Chunk *chunk) {
   cloud_find_factors(self, t, chunk);
   if (!cloud_is_sound(self, n)) {
     cloud_find_square(self, n);
-    cloud_repair(self, n, r, self->square);
+    cloud_repair(self, n, r, self->target->seen->value, self->square);
     cloud_find_factors(self, t, chunk);
   }
   if (cloud_has_rows(self->target))

@@ -26,20 +26,19 @@ int cloud_end_directions(const Cloud *cloud) {
 }
 
 Status cloud_end_create(Arena *memory, Cloud *cloud, Rng *choices, CloudEnd *out) {
-  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)cloud->d, r = (size_t)cloud->rank, q = (size_t)cloud_end_directions(cloud),
                lanes = (size_t)cloud->lanes;
-  double *length;
   *out = (CloudEnd){.cloud = cloud, .count = (int)q};
-  ALLOCATE(&scratch, length, q);
   ALLOCATE(memory, out->basis, q * d);
+  ALLOCATE(memory, out->length, q);
   ALLOCATE_ARRAYS(memory, q * q * lanes, &out->gram, &out->factor);
   ALLOCATE(memory, out->seen, r * r * lanes);
   ALLOCATE_ARRAYS(memory, q * lanes, &out->z, &out->coefficient, &out->along);
   ALLOCATE(memory, out->level, lanes);
   memcpy(out->basis, cloud->target->seen->direction, r * d * sizeof *out->basis);
   for (size_t k = r; k < q; k++) rng_normal(choices, cloud->d, out->basis + k * d);
-  linalg_factor_orthonormalise((int)q, cloud->d, 1, out->basis, length);
+  linalg_factor_orthonormalise((int)q, cloud->d, 1, out->basis, out->length);
+  for (size_t k = 0; k < q; k++) out->length[k] = 1;
   return STATUS_OK;
 }
 
@@ -52,15 +51,19 @@ static void cloud_end_find_gram(CloudEnd *self, int n) {
       cloud_project(d, n, self->basis + j * d, cloud->along + k * d * n, self->gram + (j * q + k) * n);
 }
 
-/* Computes L of the symmetric part of G. Returns whether that was a covariance in all lanes. */
+/* Replaces `factor` by L of its symmetric part, of which K = V C V' is kept. Returns whether that was a
+ * covariance in all lanes. */
 static bool cloud_end_find_factor(CloudEnd *self, int n) {
   Cloud *cloud = self->cloud;
-  const int q = self->count;
+  const int q = self->count, r = cloud->rank;
   for (int j = 0; j < q; j++)
     for (int k = 0; k <= j; k++)
-      for (int p = 0; p < n; p++)
-        self->factor[(j * q + k) * n + p] =
-            0.5 * (self->gram[(j * q + k) * n + p] + self->gram[(k * q + j) * n + p]);
+      for (int p = 0; p < n; p++) {
+        double *low = &self->factor[(j * q + k) * n + p], *high = &self->factor[(k * q + j) * n + p];
+        *low = *high = 0.5 * (*low + *high);
+      }
+  for (int j = 0; j < r; j++)
+    memcpy(self->seen + j * r * n, self->factor + j * q * n, (size_t)(r * n) * sizeof *self->seen);
   memset(cloud->jitters, 0, (size_t)n * sizeof *cloud->jitters);
   linalg_factor_cholesky(q, n, self->factor, cloud->jitters);
   return cloud_is_sound(cloud, n);
@@ -71,9 +74,12 @@ static void cloud_end_factorise(CloudEnd *self, int n) {
   Cloud *cloud = self->cloud;
   const int d = cloud->d, q = self->count;
   const double most = cloud_noise(cloud->target->chain, 1);
+  const size_t bytes = (size_t)(q * q * n) * sizeof *self->factor;
   cloud_end_find_gram(self, n);
+  memcpy(self->factor, self->gram, bytes);
   if (!cloud_end_find_factor(self, n)) {
-    cloud_repair(cloud, n, q, self->gram);
+    memcpy(self->factor, self->gram, bytes);
+    cloud_repair(cloud, n, q, self->length, self->factor);
     cloud_end_find_factor(self, n);
   }
   for (int j = 0; j < q; j++)
@@ -96,9 +102,7 @@ static void cloud_end_condition_rows(CloudEnd *self, Chunk *chunk) {
   Cloud *cloud = self->cloud;
   const int r = cloud->rank, q = self->count, n = chunk->lanes;
   double *h = cloud->rest, *ignored = cloud->left;
-  for (int k = 0; k < r; k++)
-    for (int j = 0; j < r; j++)
-      memcpy(cloud->square + (k * r + j) * n, self->gram + (k * q + j) * n, (size_t)n * sizeof *h);
+  memcpy(cloud->square, self->seen, (size_t)(r * r * n) * sizeof *h);
   cloud_rows_invert(cloud, n, cloud_noise(cloud->target->chain, 1));
   cloud_rows_twist(cloud, n, ignored);
   cloud_rows_draw(cloud, chunk, h, ignored);

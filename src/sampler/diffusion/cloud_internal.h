@@ -93,9 +93,10 @@ void cloud_solve(Cloud *self, int n);
 Status cloud_repair_create(Arena *memory, int most, CloudRepair *out);
 /* Returns whether jitters[n] are all 0. */
 bool cloud_is_sound(const Cloud *self, int n);
-/* Replaces square[count, count, n], B C B' for any B, by the closest covariance in lanes where jitters[n] are
- * not 0; those far from one are fallbacks. */
-void cloud_repair(Cloud *self, int n, int count, double *square);
+/* Replaces square[count, count, n], B C B' for orthogonal rows B of these lengths[count], in lanes where
+ * jitters[n] are not 0, by the covariance that is closest between rows of length 1; lanes far from one are
+ * fallbacks. */
+void cloud_repair(Cloud *self, int n, int count, const double *length, double *square);
 
 /* Returns whether the evidence is not Gaussian, and whether it is used by its values and gradients alone. */
 static inline bool cloud_has_rows(const CloudTarget *target) { return target->rows.history; }
@@ -131,10 +132,10 @@ void cloud_functions_solve(Cloud *cloud, int n);
 typedef struct {
   Cloud *cloud;
   int count; /* q */
-  double *basis; /* [q, d]: B, rows of length 1, first those in the span of A */
+  double *basis, *length; /* [q, d], [q]: B, first those in the span of A; all of length 1 */
   /* n <= lanes draws, lane last. */
-  double *gram, *factor; /* [q, q, n]: B C B' and its Cholesky factor L */
-  double *seen; /* [r, r, n]: A L, whose other columns are 0 */
+  double *gram, *factor; /* [q, q, n]: B C B', and the Cholesky factor L of its repaired symmetric part */
+  double *seen; /* [r, r, n]: K = V C V', then A L, whose other columns are 0 */
   double *z, *coefficient, *along; /* [q, n]; [q, n]: of B; of C B' */
   double *level; /* [n]: root of the variance in all other directions */
 } CloudEnd;

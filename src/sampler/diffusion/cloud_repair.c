@@ -23,23 +23,28 @@ bool cloud_is_sound(const Cloud *self, int n) {
 }
 
 /* Repairs lane p of square[count, count, n]; returns whether it was far from a covariance. */
-static bool cloud_repair_lane(const CloudRepair *self, int n, int p, int count, double *square) {
+static bool cloud_repair_lane(const CloudRepair *self, int n, int p, int count, const double *length,
+                              double *square) {
+  double least = 0, most = 0;
   for (int k = 0; k < count; k++)
     for (int j = 0; j < count; j++)
-      self->square[k * count + j] = 0.5 * (square[(k * count + j) * n + p] + square[(j * count + k) * n + p]);
+      self->square[k * count + j] =
+          0.5 * (square[(k * count + j) * n + p] + square[(j * count + k) * n + p]) / (length[k] * length[j]);
   linalg_factor_eigen(count, 1, self->square, self->axes, self->spectrum);
-  double least = 0, most = 0;
   for (int k = 0; k < count; k++) {
     least = fmin(least, self->spectrum[k]);
     most = fmax(most, self->spectrum[k]);
     self->spectrum[k] = fmax(self->spectrum[k], 0);
   }
   linalg_factor_spectral(count, 1, self->axes, self->spectrum, self->square);
-  for (int k = 0; k < count * count; k++) square[k * n + p] = self->square[k];
+  for (int k = 0; k < count; k++)
+    for (int j = 0; j < count; j++)
+      square[(k * count + j) * n + p] = self->square[k * count + j] * length[k] * length[j];
   return !(-least <= SLIGHT * most);
 }
 
-void cloud_repair(Cloud *self, int n, int count, double *square) {
+void cloud_repair(Cloud *self, int n, int count, const double *length, double *square) {
   for (int p = 0; p < n; p++)
-    if (self->jitters[p] > 0) *self->fallbacks += cloud_repair_lane(&self->repair, n, p, count, square);
+    if (self->jitters[p] > 0)
+      *self->fallbacks += cloud_repair_lane(&self->repair, n, p, count, length, square);
 }
