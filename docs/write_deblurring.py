@@ -33,7 +33,7 @@ CHAIN = ["diffts", "dps", "joint", "tilted", "twisted cloud_particles=500"]
 PRIORS = {
     "components gaussian": ("", ["ts"]),
     "components mixture": ("components=8 mixture_starts=1", ["mixts", "localised", "mala", "smc_tempered particles=2000", *CHAIN]),
-    "components diffusion": ("stages=12 schedule=log_snr hidden=[256,256] training_steps=400", [*CHAIN, "twisted cloud=false"]),
+    "components diffusion": ("stages=12 schedule=log_snr hidden=[256,256] training_steps=400", [*CHAIN[:-1], "twisted", "twisted cloud=false"]),
     "pixels gaussian": ("", ["ts", "tilted", "diffts"]),
     "pixels mixture": ("components=4 mixture_starts=1", ["mixts"]),
     "pixels diffusion": ("stages=5 schedule=log_snr hidden=[800] training_steps=100", ["diffts"]),
