@@ -182,10 +182,10 @@ static void plan_print_files(const PlanFiles *files) {
 static void plan_print_needs(const Study *study, const PlanTimes *times, const Estimate *estimate) {
   const StudyFile *file = study->file;
   const Runs *runs = &study->runs;
-  printf("# %s%s x %s x %s = %s, %s to fit\n", runs->adaptive ? "at most " : "",
-         numeral_count(file->setting_count, "setting").text, numeral_count(file->policy_count, "policy").text,
-         numeral_count(runs->most, "run").text, numeral_count(study->task_count, "task").text,
-         numeral_count(estimate->priors, "prior").text);
+  /* Scripts read this line, so that it has one form for all numbers. */
+  printf("# %s%d settings x %d policies x %lld runs = %d tasks, %d priors to fit\n",
+         runs->adaptive ? "at most " : "", file->setting_count, file->policy_count, (long long)runs->most,
+         study->task_count, estimate->priors);
   if (runs->adaptive) {
     char target[128];
     study_target(study, sizeof target, target);

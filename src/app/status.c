@@ -213,12 +213,13 @@ static void print_settings(const Overview *overview) {
 
 static void status_print(const Overview *overview) {
   const Count *all = &overview->all;
-  printf("%s: %d done, %d failed, %d left\n", numeral_count(all->tasks, "task").text, all->done, all->failed,
+  /* Scripts read these lines, so that they have one form for all numbers. */
+  printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
          app_status_tasks_left(all));
   if (*overview->job)
     printf("%s: %s\n", overview->job_runs ? "running" : "running, or ended without a trace", overview->job);
   if (overview->learned < overview->priors)
-    printf("%s: %d learned, %d left\n", numeral_count(overview->priors, "prior").text, overview->learned,
+    printf("%d priors: %d learned, %d left\n", overview->priors, overview->learned,
            overview->priors - overview->learned);
   if (!isnan(overview->seconds_left))
     printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,

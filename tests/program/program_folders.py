@@ -97,7 +97,7 @@ class Status(FolderTest):
         os.remove(os.path.join(self.out, "priors", prior))
         report, text = self.status()
         self.assertEqual((report["priors"], report["priors_learned"]), (1, 0))
-        self.assertIn("1 prior: 0 learned, 1 left", text)
+        self.assertIn("1 priors: 0 learned, 1 left", text)
 
     def test_job(self):
         """A job is named while it runs; one that was killed on this machine is not, and of one on another machine it cannot be known."""

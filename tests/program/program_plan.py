@@ -249,13 +249,12 @@ class Plan(program.ProgramTest):
         self.assertEqual(equal[0], equal[2] // 20)
 
     def test_advice_where_learning_takes_longest(self):
-        """Three priors of ten groups of stages each, far more work than their three tasks: 30 parts for three ranks, once that is measured. One of
-        anything is no plural."""
+        """Three priors of ten groups of stages each, far more work than their three tasks: 30 parts for three ranks, once that is measured."""
         study = self.write("learn.yaml", "name: learn\nruns: 3\nproblem: {theta: gm_cross, arms: 2, rounds: 2}\npolicies: [diffts]\n"
                                          "prior: {train_samples: 200, stages: 100, replicates: 3, training_steps: 100}\n")
         for measured, ranks in (([], "1 rank is"), (["--calibrate"], "3 ranks are")):
             text = self.succeed("plan", study, *measured).stdout
-            self.assertIn("# 1 setting x 1 policy x 3 runs = 3 tasks, 3 priors to fit\n", text)
+            self.assertIn("# 1 settings x 1 policies x 3 runs = 3 tasks, 3 priors to fit\n", text)
             self.assertIn(f"# up to about {ranks} useful; ", text)
 
     def test_batch_script_for_a_machine(self):

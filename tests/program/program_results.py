@@ -309,7 +309,7 @@ class FailingTask(program.ProgramTest):
         self.assert_same_results(self.path("out0/results.nc"), self.path("out2/results.nc"))
         status = json.loads(self.succeed("status", self.path("out0"), "--json").stdout)
         self.assertEqual((status["done"], status["failed"]), (4, 2))
-        self.fail_with(5, "tasks failed", "run", study, "-o", self.path("out0"), "--resume", "--fail-fast", "--task-timeout", "0.5", environment=environment)
+        self.fail_with(5, "failed, the rest were not started", "run", study, "-o", self.path("out0"), "--resume", "--fail-fast", "--task-timeout", "0.5", environment=environment)
         self.succeed("run", study, "-o", self.path("out0"), "--resume", environment=environment)
         self.assert_same_results(self.path("good/results.nc"), self.path("out0/results.nc"))
 
