@@ -104,13 +104,15 @@ static void library_make_turn(thompson_prior *self) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-/* Waits until no thread uses a file, so that HDF5 is in order in the child as well. */
+/* Waits until no thread uses a file, so that HDF5 is in order in the child as well, or inverts a mixture. */
 static void library_before_fork(void) {
   pthread_mutex_lock(&files);
   pthread_mutex_lock(&listing);
+  mixture_before_fork();
 }
 
 static void library_after_fork(void) {
+  mixture_after_fork();
   pthread_mutex_unlock(&listing);
   pthread_mutex_unlock(&files);
 }

@@ -53,8 +53,12 @@ static void mixture_find_inverse(const Mixture *mixture) {
   }
 }
 
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+void mixture_before_fork(void) { pthread_mutex_lock(&turn); }
+void mixture_after_fork(void) { pthread_mutex_unlock(&turn); }
+
 void mixture_invert(const Mixture *mixture) {
-  static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   if (atomic_load(mixture->inverse.found)) return;
   pthread_mutex_lock(&turn);
   if (!atomic_load(mixture->inverse.found)) mixture_find_inverse(mixture);

@@ -36,6 +36,10 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out);
 Status mixture_prepare(Mixture *mixture);
 /* Fills the inverse of a prepared mixture unless they are there. Threads may share it. */
 void mixture_invert(const Mixture *mixture);
+/* Waits for inversions of other threads, and lets none begin, while the process is forked: in the child they
+ * would never end. Lets them begin again, in both processes. */
+void mixture_before_fork(void);
+void mixture_after_fork(void);
 /* Returns the precision of a component, [d, d]. */
 const double *mixture_precision(const Mixture *mixture, int c);
 /* Returns the precision of a component times its mean, [d]. */
