@@ -54,9 +54,10 @@ EDITS = {"a policy first": ("[ts, mixts", "[linucb, ts, mixts"), "a policy less"
          "a setting": ("[cross, rays]", "[triangles, rays, cross]"), "more runs": ("runs: {}", "runs: {}"), "a key of two policies": ("stages: 8", "stages: 9")}
 PRIOR = r"[a-z]+-[0-9a-f]{20}\.nc"
 HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
-# Exit codes that are allowed, besides 0 if the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
-# SIGUSR1 (-10) if that comes when its ranks have ended and it no longer passes signals on.
-CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75, -10}, "disk": {4}, "tail": {-9, 137},
+# Exit codes that are allowed, besides 0 if the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say;
+# if that comes as it ends, it has crashed once in libgcc_s (-11; a rank's crash would be 139). It ends by SIGUSR1 (-10) if that comes when its ranks have
+# ended and it no longer passes signals on.
+CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15, -11}, "usr1": {75, -10}, "disk": {4}, "tail": {-9, 137},
          "foreign": {-9, 137}}
 TAIL = 4096  # most bytes that are zeroed
 # Files and links that do not belong to the program, though some names are close; a link points to a file or to a folder of others.
