@@ -13,7 +13,9 @@
  *   resampling      systematic, below N / 2
  *   at the end      a draw from N(D, C) given y (cloud_end.c)
  *
- * Rewards that are not Gaussian have a twist of their own (cloud_rows.c).
+ * Along the observed directions g follows from the twist itself, since the Jacobian of a network need not be
+ * symmetric, and where C is no covariance between them it is repaired (cloud_repair.c). Rewards that are not
+ * Gaussian have a twist of their own (cloud_rows.c).
  *
  * Given x, x' has the covariance (1 - a) sigma_{t-1}^2 I + (1 - a)^2 C. Of C the products with the observed
  * directions are known, so S is that between these directions V (the first MOST_EXACT of them), and v I in
